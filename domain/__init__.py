@@ -1,0 +1,1 @@
+"""The rules of the fleet, pure: no I/O, no clock, no randomness, no framework."""

@@ -1,0 +1,39 @@
+"""Typed identifiers: `<prefix>_<26-character lower-case Crockford ULID>`."""
+
+from typing import Final, Literal, NewType
+
+TenantId = NewType("TenantId", str)
+TokenId = NewType("TokenId", str)
+SiteId = NewType("SiteId", str)
+PoolId = NewType("PoolId", str)
+NodeId = NewType("NodeId", str)
+DeviceId = NewType("DeviceId", str)
+SnapshotId = NewType("SnapshotId", str)
+EventId = NewType("EventId", str)
+
+Prefix = Literal["tenant", "tok", "site", "pool", "node", "inv", "evt", "sess", "req"]
+
+CROCKFORD: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+ENTROPY_BITS: Final = 80
+TIME_BITS: Final = 48
+ULID_LENGTH: Final = 26
+
+
+def format_id(prefix: Prefix, at_ms: int, entropy: int) -> str:
+    """Write an id that sorts by the millisecond it was made in.
+
+    `at_ms` is milliseconds since the epoch (48 bits), `entropy` 80 bits; raises ValueError beyond those.
+    Source: the ULID specification, in lower case.
+    """
+    if not 0 <= at_ms < 1 << TIME_BITS or not 0 <= entropy < 1 << ENTROPY_BITS:
+        message = "a ULID holds 48 bits of milliseconds and 80 bits of entropy"
+        raise ValueError(message)
+    value = at_ms << ENTROPY_BITS | entropy
+    body = "".join(CROCKFORD[value >> 5 * place & 31] for place in reversed(range(ULID_LENGTH)))
+    return f"{prefix}_{body}"
+
+
+def has_prefix(text: str, prefix: Prefix) -> bool:
+    """Say whether `text` is an id of that kind."""
+    head, _, body = text.partition("_")
+    return head == prefix and len(body) == ULID_LENGTH and all(char in CROCKFORD for char in body)
