@@ -19,7 +19,9 @@ class Disk(Document, frozen=True):
     rotational: Annotated[bool | None, Meta(description="Has moving parts.")] = None
     transport: Annotated[str | None, Meta(description="`nvme`, `sata`, `sas`, `virtio`, ….")] = None
     pci_bus_id: Annotated[str | None, Meta(description="PCI address of its controller.")] = None
-    bus_path: Annotated[str | None, Meta(description="Place on its bus; identifies a disk that has nothing better.")] = None
+    bus_path: Annotated[
+        str | None, Meta(description="Place on its bus; identifies a disk that has nothing better.")
+    ] = None
 
 
 class Filesystem(Document, frozen=True):

@@ -118,9 +118,12 @@ class Gpu(Document, frozen=True):
 class GpusSection(Section, frozen=True):
     """The GPUs of the machine. A complete enumeration of none is a healthy host without GPUs."""
 
-    enumeration: Annotated[Enumeration, Meta(description="How far counting got.")] = Enumeration.COMPLETE
+    # Silence is not absence: a section that does not say it is complete is not, and makes no GPU missing.
+    enumeration: Annotated[Enumeration, Meta(description="How far counting got.")] = Enumeration.INCOMPLETE
     reason: Annotated[str | None, Meta(description="Why the enumeration is not complete.")] = None
     driver_version: Annotated[str | None, Meta(description="Driver, such as `580.105.08`.")] = None
-    cuda_driver_version: Annotated[str | None, Meta(description="Newest CUDA the driver serves, such as `13.0`.")] = None
+    cuda_driver_version: Annotated[str | None, Meta(description="Newest CUDA the driver serves, such as `13.0`.")] = (
+        None
+    )
     kernel_module: Annotated[Literal["open", "proprietary"] | None, Meta(description="Kernel module flavour.")] = None
     gpus: Annotated[tuple[Gpu, ...], Meta(description="The GPUs, by PCI address.")] = ()

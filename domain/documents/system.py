@@ -19,7 +19,9 @@ class SystemSection(Section, frozen=True):
     board: Annotated[str | None, Meta(description="Product name of the base board.")] = None
     bios_vendor: Annotated[str | None, Meta(description="Maker of the firmware.")] = None
     bios_version: Annotated[str | None, Meta(description="Version of the firmware.")] = None
-    bios_date: Annotated[str | None, Meta(description="Release date of the firmware, as the firmware writes it.")] = None
+    bios_date: Annotated[str | None, Meta(description="Release date of the firmware, as the firmware writes it.")] = (
+        None
+    )
     bmc_version: Annotated[str | None, Meta(description="Firmware version of the management controller.")] = None
     virtualization: Annotated[
         str | None, Meta(description="`none` on bare metal, else the hypervisor or container technology.")
