@@ -1,1 +1,1 @@
-"""."""
+"""Alembic migrations of the tables in `db.tables`."""

@@ -1,0 +1,59 @@
+"""Tenants and tokens."""
+
+from datetime import datetime
+
+from db.database import Transaction
+from domain.access import Principal, Role, StoredToken
+from domain.ids import TenantId, TokenId
+
+_FIND = """
+select id, tenant_id, name, role, expires_at, revoked_at from api_tokens where sha256 = $1
+"""
+_ENSURE_TENANT = """
+insert into tenants (id, name) values ($1, $2) on conflict (name) do update set name = excluded.name returning id
+"""
+_ADD = """
+insert into api_tokens (id, tenant_id, name, role, sha256, expires_at) values ($1, $2, $3, $4, $5, $6)
+on conflict (sha256) do nothing
+"""
+_COUNT = "select count(*) from api_tokens where role = $1 and revoked_at is null"
+_REVOKE = (
+    "update api_tokens set revoked_at = now() where id = $1 and tenant_id = $2 and revoked_at is null returning id"
+)
+
+
+async def find_token(tx: Transaction, sha256: bytes) -> StoredToken | None:
+    """Return the token whose text has this SHA-256."""
+    row = await tx.first(_FIND, sha256)
+    if row is None:
+        return None
+    principal = Principal(
+        token_id=TokenId(row.id),
+        tenant_id=TenantId(row.tenant_id),
+        role=Role(row.role),
+        name=row.name,
+        expires_at=row.expires_at,
+    )
+    return StoredToken(principal, row.revoked_at)
+
+
+async def ensure_tenant(tx: Transaction, tenant_id: TenantId, name: str) -> TenantId:
+    """Return the id of the tenant with this name, made with `tenant_id` when there is none."""
+    return TenantId(await tx.value(_ENSURE_TENANT, tenant_id, name))
+
+
+async def add_token(tx: Transaction, principal: Principal, sha256: bytes, expires_at: datetime | None) -> None:
+    """Store a token by its hash; the same token twice is one."""
+    await tx.execute(
+        _ADD, principal.token_id, principal.tenant_id, principal.name, principal.role.value, sha256, expires_at
+    )
+
+
+async def count_tokens(tx: Transaction, role: Role) -> int:
+    """Count the tokens of a role that were not revoked."""
+    return int(await tx.value(_COUNT, role.value))
+
+
+async def revoke_token(tx: Transaction, tenant_id: TenantId, token_id: TokenId) -> bool:
+    """Revoke a token of the tenant; False when there is none to revoke."""
+    return await tx.value(_REVOKE, token_id, tenant_id) is not None

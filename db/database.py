@@ -1,0 +1,203 @@
+"""The pool, and the two ways to use it: a transaction that writes, and a snapshot that reads."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import asyncpg
+import orjson
+from asyncpg.pool import PoolConnectionProxy
+from sqlalchemy.dialects.postgresql import asyncpg as dialect
+from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.compiler import SQLCompiler
+
+_DIALECT: Final = dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it without types
+STATEMENT_SECONDS_MAX: Final = 30
+POOL_SIZE_MAX: Final = 16
+_SERVER_SETTINGS: Final = {
+    "application_name": "fleetgraph",
+    # Compiling a plan costs more than any of these statements takes.
+    "jit": "off",
+    "statement_timeout": str(STATEMENT_SECONDS_MAX * 1000),
+    "idle_in_transaction_session_timeout": "60000",
+}
+
+Statement = str | ClauseElement
+
+
+class Row(asyncpg.Record):
+    """A result row whose columns are attributes, so that a GraphQL type reads it by its field names."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the column's type
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def compiled(statement: Statement, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Return the text and its bound values: SQL text as it is, a SQLAlchemy Core statement as asyncpg takes it."""
+    if isinstance(statement, str):
+        return statement, args
+    built = statement.compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
+    if not isinstance(built, SQLCompiler):
+        raise TypeError(f"not a statement with values: {statement!r}")
+    names = built.positiontup or ()
+    return str(built), tuple(built.params[name] for name in names)
+
+
+async def prepare_connection(connection: "asyncpg.Connection[Row]") -> None:
+    """Decode jsonb with orjson."""
+    await connection.set_type_codec(
+        "jsonb",
+        schema="pg_catalog",
+        format="binary",
+        encoder=lambda value: b"\x01" + orjson.dumps(value),
+        decoder=lambda data: orjson.loads(memoryview(data)[1:]),
+    )
+
+
+class Transaction:
+    """One transaction on one connection; every statement of a decision runs in it, in plain sight."""
+
+    def __init__(self, connection: "PoolConnectionProxy[Row]") -> None:
+        self._connection = connection
+        self.wrote_events = False
+
+    async def fetch(self, statement: Statement, *args: Any) -> list[Row]:  # noqa: ANN401
+        """Run a statement and return its rows."""
+        text, values = compiled(statement, args)
+        return await self._connection.fetch(text, *values)
+
+    async def first(self, statement: Statement, *args: Any) -> Row | None:  # noqa: ANN401
+        """Run a statement and return its first row, if any."""
+        text, values = compiled(statement, args)
+        return await self._connection.fetchrow(text, *values)
+
+    async def value(self, statement: Statement, *args: Any) -> Any:  # noqa: ANN401
+        """Run a statement and return the first column of its first row, or None."""
+        text, values = compiled(statement, args)
+        return await self._connection.fetchval(text, *values)
+
+    async def execute(self, statement: Statement, *args: Any) -> None:  # noqa: ANN401
+        """Run a statement for its effect."""
+        text, values = compiled(statement, args)
+        await self._connection.execute(text, *values)
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncIterator[None]:
+        """Undo only what happens inside when it fails."""
+        async with self._connection.transaction():
+            yield
+
+
+class Reader:
+    """The reads of one operation: one connection and, when `snapshot`, one view of the data from first to last.
+
+    Sibling fields may read at the same time: the statements take turns on the connection.
+    """
+
+    def __init__(self, database: "Database", *, snapshot: bool) -> None:
+        self._database = database
+        self._snapshot = snapshot
+        self._lock = asyncio.Lock()
+        self._connection: PoolConnectionProxy[Row] | None = None
+        self.statements = 0
+
+    async def fetch(self, statement: Statement, *args: Any) -> list[Row]:  # noqa: ANN401
+        """Run a statement and return its rows."""
+        text, values = compiled(statement, args)
+        async with self._lock:
+            self.statements += 1
+            return await (await self._open()).fetch(text, *values)
+
+    async def first(self, statement: Statement, *args: Any) -> Row | None:  # noqa: ANN401
+        """Run a statement and return its first row, if any."""
+        rows = await self.fetch(statement, *args)
+        return rows[0] if rows else None
+
+    async def value(self, statement: Statement, *args: Any) -> Any:  # noqa: ANN401
+        """Run a statement and return the first column of its first row, or None."""
+        row = await self.first(statement, *args)
+        return row[0] if row else None
+
+    async def close(self) -> None:
+        """Give the connection back."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await self._database.give_back(connection, in_transaction=self._snapshot)
+
+    async def _open(self) -> "PoolConnectionProxy[Row]":
+        if self._connection is None:
+            self._connection = await self._database.lend()
+            if self._snapshot:
+                await self._connection.execute("begin isolation level repeatable read read only")
+        return self._connection
+
+
+class Database:
+    """A pool of connections to one PostgreSQL."""
+
+    def __init__(self, pool: "asyncpg.Pool[Row]", dsn: str) -> None:
+        self._pool = pool
+        self.dsn = dsn
+        # Set after a commit that wrote events: the relay of this process need not wait for its next poll.
+        self.events_committed = asyncio.Event()
+        # Set after a commit that made inventory pending.
+        self.inventory_pending = asyncio.Event()
+
+    @classmethod
+    async def connect(cls, dsn: str, *, size_max: int = POOL_SIZE_MAX) -> "Database":
+        """Open the pool; raises what asyncpg raises when the server cannot be reached."""
+        pool = await asyncpg.create_pool(
+            dsn,
+            min_size=1,
+            max_size=size_max,
+            record_class=Row,
+            init=prepare_connection,
+            server_settings=_SERVER_SETTINGS,
+            command_timeout=STATEMENT_SECONDS_MAX + 5,
+        )
+        return cls(pool, dsn)
+
+    async def close(self) -> None:
+        """Close every connection, waiting a little for those in use."""
+        try:
+            await asyncio.wait_for(self._pool.close(), timeout=5)
+        except TimeoutError:
+            self._pool.terminate()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Open a transaction that commits when the block ends and is undone when it raises."""
+        async with self._pool.acquire() as connection:
+            async with connection.transaction():
+                transaction = Transaction(connection)
+                yield transaction
+            if transaction.wrote_events:
+                self.events_committed.set()
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Transaction]:
+        """Keep one connection for a while, without a transaction: for session-level advisory locks."""
+        async with self._pool.acquire() as connection:
+            yield Transaction(connection)
+
+    def reader(self, *, snapshot: bool) -> Reader:
+        """Return a reader; close it when its operation ends."""
+        return Reader(self, snapshot=snapshot)
+
+    async def lend(self) -> "PoolConnectionProxy[Row]":
+        """Take a connection; pair with `give_back`."""
+        return await self._pool.acquire(timeout=STATEMENT_SECONDS_MAX)
+
+    async def give_back(self, connection: "PoolConnectionProxy[Row]", *, in_transaction: bool) -> None:
+        """Return a connection, ending the snapshot it holds."""
+        try:
+            if in_transaction and not connection.is_closed():
+                await connection.execute("rollback")
+        finally:
+            await self._pool.release(connection)

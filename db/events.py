@@ -1,0 +1,116 @@
+"""The outbox, the relay's one statement, and the event log."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from db.database import Reader, Row, Transaction
+from db.identifiers import new_id
+from domain.ids import NodeId, TenantId
+
+_WRITE = """
+insert into outbox (id, tenant_id, node_id, type, payload)
+select e.id, e.tenant_id, e.node_id, e.type, e.payload
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[])
+    with ordinality as e (id, tenant_id, node_id, type, payload, place)
+order by e.place
+"""
+# Committed rows get the next positions in one statement. The row lock on feed_head makes two relays take turns, and
+# what one has deleted the other no longer gets from its own delete: no position is given twice, none is skipped.
+_PLACE = """
+with head as materialized (
+    select position from feed_head for update
+), moved as (
+    delete from outbox
+    where sequence = any (array(select sequence from outbox order by sequence limit $1))
+    returning *
+), placed as (
+    insert into events (position, id, tenant_id, node_id, type, payload, at, transaction)
+    select head.position + row_number() over (order by m.sequence),
+        m.id, m.tenant_id, m.node_id, m.type, m.payload, m.at, m.transaction
+    from moved m cross join head
+)
+update feed_head set position = feed_head.position + (select count(*) from moved)
+from head
+where exists (select from moved)
+returning feed_head.position, (select count(*) from moved) as count
+"""
+_AFTER = """
+select position, id, tenant_id, node_id, type, payload, at, transaction
+from events where position > $1 order by position limit $2
+"""
+_HEAD = "select position, floor from feed_head"
+# Without waiting events every change this snapshot saw has its position already; with some, the cursor must say which.
+_HERE = """
+select position,
+    case when exists (select from outbox) then pg_current_snapshot()::text end as snapshot
+from feed_head
+"""
+_FORGET = """
+with last as (
+    select max(position) as position from events where at < $1
+), gone as (
+    delete from events using last where events.position <= last.position
+)
+update feed_head set floor = greatest(floor, last.position) from last where last.position is not null
+returning floor
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event to commit with its change."""
+
+    tenant_id: TenantId
+    node_id: NodeId | None
+    type: str
+    payload: dict[str, Any]
+
+
+async def write_events(tx: Transaction, events: Sequence[NewEvent]) -> None:
+    """Put events into the outbox, in order."""
+    if not events:
+        return
+    await tx.execute(
+        _WRITE,
+        [new_id("evt") for _ in events],
+        [event.tenant_id for event in events],
+        [event.node_id for event in events],
+        [event.type for event in events],
+        [event.payload for event in events],
+    )
+    tx.wrote_events = True
+
+
+async def place_events(tx: Transaction, limit: int) -> tuple[int, int]:
+    """Move up to `limit` committed events into the log; returns (newest position, how many), (0, 0) for none."""
+    row = await tx.first(_PLACE, limit)
+    return (row.position, row.count) if row else (0, 0)
+
+
+async def events_after(source: Transaction | Reader, position: int, limit: int) -> list[Row]:
+    """Return the next events of every tenant, in order."""
+    return await source.fetch(_AFTER, position, limit)
+
+
+async def feed_bounds(source: Transaction | Reader) -> tuple[int, int]:
+    """Return (floor, head): the log holds the positions after floor up to head."""
+    row = await source.first(_HEAD)
+    if row is None:
+        raise RuntimeError("feed_head lost its row")
+    return row.floor, row.position
+
+
+async def feed_position(source: Transaction | Reader) -> Row:
+    """Return the (position, snapshot) this reader's view stands at; snapshot is None when nothing waits."""
+    row = await source.first(_HERE)
+    if row is None:
+        raise RuntimeError("feed_head lost its row")
+    return row
+
+
+async def forget_events(tx: Transaction, before: datetime) -> int | None:
+    """Drop the log up to the last event older than `before`; returns the new floor when something went."""
+    floor = await tx.value(_FORGET, before)
+    return None if floor is None else int(floor)

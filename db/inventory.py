@@ -1,0 +1,173 @@
+"""Inventory on its way in: hash reports, section bytes, and the claim of what is ready to be applied."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from db.database import Row, Transaction
+from db.tables.inventory import PENDING
+from domain.ids import NodeId, TenantId
+
+# Liveness rows are locked first and in order of their ids: two batches that name the same nodes take turns.
+_RECORD = """
+with input as (
+    select * from unnest($2::text[], $3::jsonb[]) as i (node_id, hashes)
+), alive as materialized (
+    select l.node_id from node_liveness l join input i using (node_id)
+    where l.tenant_id = $1 order by l.node_id for update of l
+), seen as (
+    update node_liveness l set last_seen_at = now() from alive a where l.node_id = a.node_id
+), wanted as (
+    select i.node_id, i.hashes, array(
+        select h.key from jsonb_each_text(i.hashes) h
+        where not exists (
+            select from inventory_sections s
+            where s.node_id = i.node_id and s.name = h.key and s.sha256 = h.value
+        )
+        order by h.key
+    ) as missing
+    from input i join alive a using (node_id)
+), noted as (
+    update node_inventory n set reported = w.hashes, reported_at = now(), missing = w.missing
+    from wanted w
+    where n.node_id = w.node_id
+        and (n.reported is distinct from w.hashes or n.missing is distinct from w.missing)
+    returning n.node_id
+)
+select w.node_id, w.missing, exists (select from noted n where n.node_id = w.node_id) as changed from wanted w
+"""
+_INGEST = """
+with input as (
+    select * from unnest($2::text[], $3::text[], $4::text[], $5::bytea[], $6::jsonb[])
+        as i (node_id, name, sha256, content, document)
+), owner as materialized (
+    select n.node_id, n.reported from node_inventory n
+    where n.tenant_id = $1 and n.node_id = any ($2) order by n.node_id for update
+), stored as (
+    insert into inventory_sections (node_id, name, sha256, tenant_id, content, document)
+    select i.node_id, i.name, i.sha256, $1, i.content, i.document from input i join owner o using (node_id)
+    on conflict do nothing
+), merged as (
+    select o.node_id, array_agg(i.name order by i.name) as names,
+        coalesce(o.reported, '{}'::jsonb) || jsonb_object_agg(i.name, i.sha256) as reported
+    from owner o join input i using (node_id) group by o.node_id, o.reported
+)
+update node_inventory n set reported = m.reported, reported_at = now(), missing = array(
+    select h.key from jsonb_each_text(m.reported) h
+    where h.key <> all (m.names) and not exists (
+        select from inventory_sections s
+        where s.node_id = m.node_id and s.name = h.key and s.sha256 = h.value
+    )
+    order by h.key
+)
+from merged m where n.node_id = m.node_id
+returning n.node_id, m.names
+"""
+# Rows that another reconciler holds are skipped: it is on them. PENDING is text of ours, never input.
+_CLAIM = f"""
+select i.node_id, i.tenant_id, i.reported, i.applied, i.snapshot_id, n.trust, n.no_schedule_reasons, i.reported_at
+from node_inventory i join nodes n on n.id = i.node_id
+where {PENDING} and ($2::text is null or i.node_id = $2)
+order by i.reported_at limit $1
+for update of i, n skip locked
+"""  # noqa: S608
+_PENDING_ANY = f"select exists (select from node_inventory where {PENDING})"  # noqa: S608 - as above
+_SECTIONS = """
+select s.node_id, s.name, s.sha256, s.content
+from unnest($1::text[], $2::text[], $3::text[]) as w (node_id, name, sha256)
+join inventory_sections s using (node_id, name, sha256)
+"""
+_APPLIED = """
+update node_inventory n set applied = n.reported, applied_digest = a.digest, applied_at = now(),
+    snapshot_id = a.snapshot_id, failed = null, failed_at = null, error = null
+from unnest($1::text[], $2::text[], $3::text[]) as a (node_id, digest, snapshot_id)
+where n.node_id = a.node_id
+"""
+_FAILED = """
+update node_inventory set failed = $2, failed_at = now(), error = $3
+where node_id = $1 and reported = $2
+"""
+_RETRY_FAILED = "update node_inventory set failed = null where failed is not null"
+
+
+@dataclass(frozen=True, slots=True)
+class HashReport:
+    """The hashes that a node reports, by section name."""
+
+    node_id: NodeId
+    hashes: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedSection:
+    """A verified section on its way into the store."""
+
+    node_id: NodeId
+    name: str
+    sha256: str
+    content: bytes
+    document: Mapping[str, Any]
+
+
+async def record_reports(tx: Transaction, tenant_id: TenantId, reports: Sequence[HashReport]) -> dict[NodeId, Row]:
+    """Note many nodes' hashes in one statement; returns (missing sections, changed) per node of the tenant.
+
+    Each node may stand once in `reports`. A report that changes nothing writes no inventory row.
+    """
+    nodes = [report.node_id for report in reports]
+    rows = await tx.fetch(_RECORD, tenant_id, nodes, [dict(report.hashes) for report in reports])
+    return {NodeId(row.node_id): row for row in rows}
+
+
+async def store_sections(
+    tx: Transaction, tenant_id: TenantId, sections: Sequence[ReceivedSection]
+) -> dict[NodeId, list[str]]:
+    """Store many nodes' sections in one statement and count them as reported; returns the names stored per node."""
+    rows = await tx.fetch(
+        _INGEST,
+        tenant_id,
+        [section.node_id for section in sections],
+        [section.name for section in sections],
+        [section.sha256 for section in sections],
+        [section.content for section in sections],
+        [dict(section.document) for section in sections],
+    )
+    return {NodeId(row.node_id): row.names for row in rows}
+
+
+async def claim_pending(tx: Transaction, limit: int, node_id: NodeId | None = None) -> list[Row]:
+    """Lock up to `limit` nodes whose inventory is ready to be applied (or that one), oldest report first."""
+    return await tx.fetch(_CLAIM, limit, node_id)
+
+
+async def any_pending(tx: Transaction) -> bool:
+    """Say whether some inventory waits to be applied."""
+    return bool(await tx.value(_PENDING_ANY))
+
+
+async def section_contents(
+    tx: Transaction, wanted: Sequence[tuple[NodeId, str, str]]
+) -> dict[tuple[NodeId, str, str], bytes]:
+    """Return the bytes of (node, name, sha256) triples."""
+    if not wanted:
+        return {}
+    nodes, names, hashes = (list(column) for column in zip(*wanted, strict=True))
+    rows = await tx.fetch(_SECTIONS, nodes, names, hashes)
+    return {(NodeId(row.node_id), row.name, row.sha256): row.content for row in rows}
+
+
+async def mark_applied(tx: Transaction, applied: Sequence[tuple[NodeId, str, str]]) -> None:
+    """Note (node, digest, snapshot id) of the sets just applied."""
+    if applied:
+        nodes, digests, snapshots = (list(column) for column in zip(*applied, strict=True))
+        await tx.execute(_APPLIED, nodes, digests, snapshots)
+
+
+async def mark_failed(tx: Transaction, node_id: NodeId, hashes: Mapping[str, str], error: str) -> None:
+    """Note that this set could not be applied, and why; the last good inventory stays."""
+    await tx.execute(_FAILED, node_id, dict(hashes), error)
+
+
+async def retry_failed(tx: Transaction) -> None:
+    """Make failed sets pending again: a newer server may know how to apply them."""
+    await tx.execute(_RETRY_FAILED)

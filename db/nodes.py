@@ -1,0 +1,140 @@
+"""Nodes: hello, and reading them."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Select
+
+from db.database import Transaction
+from db.tables import LivenessRow, NodeRow
+from db.tables.node import SEARCHED_TEXT
+from domain.ids import NodeId, TenantId
+from domain.node import LEASE_SECONDS, SETTLED_STATES, Connectivity, NodeState, ProvisionState
+
+nodes: Final = NodeRow.__table__  # type: ignore[attr-defined]  # SQLModel gives table classes this attribute
+liveness: Final = LivenessRow.__table__  # type: ignore[attr-defined]
+
+_UPSERT = """
+insert into nodes (
+    id, tenant_id, identity_key, hostname, display_name, management_address, agent_version, protocol, features,
+    boot_id, provision_state, role
+)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'host')
+on conflict (tenant_id, identity_key) do update set
+    hostname = coalesce(excluded.hostname, nodes.hostname),
+    display_name = coalesce(excluded.display_name, nodes.display_name),
+    management_address = coalesce(excluded.management_address, nodes.management_address),
+    agent_version = excluded.agent_version,
+    protocol = excluded.protocol,
+    features = excluded.features,
+    boot_id = coalesce(excluded.boot_id, nodes.boot_id)
+returning id
+"""
+_SESSION = """
+insert into node_liveness (node_id, tenant_id, session_id, last_seen_at) values ($1, $2, $3, now())
+on conflict (node_id) do update set session_id = excluded.session_id, last_seen_at = excluded.last_seen_at
+"""
+_INVENTORY = "insert into node_inventory (node_id, tenant_id) values ($1, $2) on conflict do nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """What a node says of itself when its agent starts."""
+
+    identity_key: str
+    hostname: str | None
+    display_name: str | None
+    management_address: str | None
+    agent_version: str | None
+    protocol: str | None
+    features: tuple[str, ...]
+    boot_id: str | None
+
+
+async def register(
+    tx: Transaction, tenant_id: TenantId, hello: Hello, candidate: NodeId, state: ProvisionState, session_id: str
+) -> NodeId:
+    """Find the node with this identity or make it as `candidate`, and give it the session."""
+    found = await tx.value(
+        _UPSERT,
+        candidate,
+        tenant_id,
+        hello.identity_key,
+        hello.hostname,
+        hello.display_name,
+        hello.management_address,
+        hello.agent_version,
+        hello.protocol,
+        list(hello.features),
+        hello.boot_id,
+        state.value,
+    )
+    await tx.execute(_SESSION, found, tenant_id, session_id)
+    await tx.execute(_INVENTORY, found, tenant_id)
+    return NodeId(found)
+
+
+CONNECTIVITY: Final[ColumnElement[str]] = sa.case(
+    (
+        liveness.c.last_seen_at > sa.func.now() - sa.literal_column(f"interval '{LEASE_SECONDS} seconds'"),
+        Connectivity.CONNECTED.value,
+    ),
+    else_=Connectivity.DISCONNECTED.value,
+)
+STATE: Final[ColumnElement[str]] = sa.case(
+    (nodes.c.provision_state == ProvisionState.RETIRED.value, NodeState.RETIRED.value),
+    (Connectivity.CONNECTED.value != CONNECTIVITY, CONNECTIVITY),
+    (nodes.c.maintenance, NodeState.MAINTENANCE.value),
+    (nodes.c.draining, NodeState.DRAINING.value),
+    (nodes.c.cordoned, NodeState.CORDONED.value),
+    (nodes.c.provision_state.in_(sorted(SETTLED_STATES)), NodeState.READY.value),
+    else_=NodeState.PROVISIONING.value,
+)
+SELECT_NODES: Final[Select[Any]] = sa.select(
+    *nodes.c,
+    liveness.c.last_seen_at,
+    CONNECTIVITY.label("connectivity"),
+    STATE.label("state"),
+    sa.func.coalesce(nodes.c.hostname, "").label("hostname_key"),
+).select_from(nodes.outerjoin(liveness, liveness.c.node_id == nodes.c.id))
+"""A node with what follows from its liveness."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeQuery:
+    """Which nodes; an empty tuple asks nothing."""
+
+    ids: tuple[str, ...] = ()
+    tenant_ids: tuple[str, ...] = ()
+    site_ids: tuple[str, ...] = ()
+    pool_ids: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    provision_states: tuple[str, ...] = ()
+    text: str | None = None
+
+    def conditions(self, tenant_id: TenantId) -> list[ColumnElement[bool]]:
+        """Return the WHERE conditions, the tenant's first."""
+        listed: tuple[tuple[ColumnElement[Any], tuple[str, ...]], ...] = (
+            (nodes.c.id, self.ids),
+            (nodes.c.tenant_id, self.tenant_ids),
+            (nodes.c.site_id, self.site_ids),
+            (nodes.c.pool_id, self.pool_ids),
+            (STATE, self.states),
+            (nodes.c.provision_state, self.provision_states),
+        )
+        found = [nodes.c.tenant_id == tenant_id]
+        found += [column == sa.func.any(text_array(values)) for column, values in listed if values]
+        if self.text:
+            pattern = f"%{_escaped(self.text)}%"
+            found.append(sa.literal_column(f"({SEARCHED_TEXT})", sa.Text).ilike(pattern, escape="\\"))
+        return found
+
+
+def text_array(values: tuple[str, ...]) -> ColumnElement[Any]:
+    """Bind values as one text array, so that the statement does not change with their number."""
+    return sa.bindparam(None, list(values), type_=sa.ARRAY(sa.Text), unique=True)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

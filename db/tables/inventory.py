@@ -1,0 +1,69 @@
+"""Inventory: what is reported, what is applied, the bytes, and the append-only snapshots."""
+
+import sqlalchemy as sa
+from sqlmodel import SQLModel
+
+from db.tables import columns
+from db.tables.columns import Moment
+
+PENDING = sa.text(
+    "reported is not null and missing = '{}'::text[]"
+    " and applied is distinct from reported and failed is distinct from reported"
+)
+"""A row is pending when all it reports is here, was not applied, and did not already fail: state, not a message."""
+
+
+class NodeInventoryRow(SQLModel, table=True):
+    """Where a node's inventory stands: each set is a map of section name to SHA-256."""
+
+    __tablename__ = "node_inventory"
+    __table_args__ = (
+        sa.Index("node_inventory_pending_idx", "reported_at", postgresql_where=PENDING),
+        {"postgresql_with": {"fillfactor": 70}},
+    )
+
+    node_id: str = columns.reference("nodes.id", primary_key=True, on_delete="CASCADE")
+    tenant_id: str = columns.text()
+    reported: dict[str, str] | None = columns.jsonb(None, nullable=True)
+    reported_at: Moment | None = columns.moment(nullable=True)
+    missing: list[str] = columns.texts()
+    applied: dict[str, str] | None = columns.jsonb(None, nullable=True)
+    applied_digest: str | None = columns.text(nullable=True)
+    applied_at: Moment | None = columns.moment(nullable=True)
+    snapshot_id: str | None = columns.text(nullable=True)
+    failed: dict[str, str] | None = columns.jsonb(None, nullable=True)
+    failed_at: Moment | None = columns.moment(nullable=True)
+    error: str | None = columns.text(nullable=True)
+
+
+class SectionRow(SQLModel, table=True):
+    """A section's bytes as received, content-addressed per node, and the document decoded from them."""
+
+    __tablename__ = "inventory_sections"
+
+    node_id: str = columns.reference("nodes.id", primary_key=True, on_delete="CASCADE")
+    name: str = columns.text_key()
+    sha256: str = columns.text_key()
+    tenant_id: str = columns.text()
+    content: bytes
+    document: dict[str, object] = columns.jsonb(None)
+    received_at: Moment = columns.moment(now=True)
+
+
+class SnapshotRow(SQLModel, table=True):
+    """An applied set of sections; append-only, its sections referenced by hash."""
+
+    __tablename__ = "inventory_snapshots"
+    __table_args__ = (
+        sa.Index("inventory_snapshots_history_idx", "node_id", "id"),
+        sa.Index("inventory_snapshots_as_of_idx", "node_id", "received_at", "id"),
+        sa.Index("inventory_snapshots_digest_idx", "node_id", "digest"),
+    )
+
+    id: str = columns.text_key()
+    tenant_id: str = columns.reference("tenants.id")
+    node_id: str = columns.reference("nodes.id", on_delete="CASCADE")
+    digest: str = columns.text()
+    sections: dict[str, str] = columns.jsonb(None)
+    trust: str = columns.text("platform")
+    received_at: Moment = columns.moment()

@@ -1,0 +1,78 @@
+"""Nodes: the wide row that changes rarely, and the narrow one that changes with every heartbeat."""
+
+import sqlalchemy as sa
+from sqlmodel import SQLModel
+
+from db.tables import columns
+from db.tables.columns import Moment
+
+SEARCHED_TEXT = "coalesce(hostname, '') || ' ' || coalesce(display_name, '') || ' ' || identity_key"
+"""What a text filter looks in."""
+
+
+class NodeRow(SQLModel, table=True):
+    """A machine of the fleet; its state is several independent axes."""
+
+    __tablename__ = "nodes"
+    __table_args__ = (
+        sa.UniqueConstraint("tenant_id", "identity_key"),
+        sa.Index("nodes_page_idx", "tenant_id", "id"),
+        sa.Index("nodes_labels_idx", "labels", postgresql_using="gin", postgresql_ops={"labels": "jsonb_path_ops"}),
+        sa.Index(
+            "nodes_text_idx",
+            sa.text(f"({SEARCHED_TEXT}) gin_trgm_ops"),
+            postgresql_using="gin",
+        ),
+    )
+
+    id: str = columns.text_key()
+    tenant_id: str = columns.reference("tenants.id")
+    identity_key: str = columns.text()
+    hostname: str | None = columns.text(nullable=True)
+    display_name: str | None = columns.text(nullable=True)
+    management_address: str | None = columns.text(nullable=True)
+    site_id: str | None = columns.reference("sites.id", index=True, nullable=True)
+    pool_id: str | None = columns.reference("pools.id", index=True, nullable=True)
+    provision_state: str = columns.text("adopting")
+    maintenance: bool = columns.flag()
+    cordoned: bool = columns.flag()
+    draining: bool = columns.flag()
+    power: str = columns.text("unknown")
+    role: str = columns.text("unassigned")
+    trust: str = columns.text("platform")
+    generation: int = columns.number(0)
+    observed_generation: int = columns.number(0)
+    labels: dict[str, str] = columns.jsonb()
+    no_schedule_reasons: list[str] = columns.texts()
+    agent_version: str | None = columns.text(nullable=True)
+    protocol: str | None = columns.text(nullable=True)
+    features: list[str] = columns.texts()
+    boot_id: str | None = columns.text(nullable=True)
+    created_at: Moment = columns.moment(now=True)
+
+
+class LivenessRow(SQLModel, table=True):
+    """When a node was last heard of: half-empty pages, so that updates stay on their page (HOT)."""
+
+    __tablename__ = "node_liveness"
+    __table_args__ = ({"postgresql_with": {"fillfactor": 50}},)
+
+    node_id: str = columns.reference("nodes.id", primary_key=True, on_delete="CASCADE")
+    tenant_id: str = columns.text()
+    session_id: str | None = columns.text(nullable=True)
+    last_seen_at: Moment | None = columns.moment(nullable=True)
+
+
+class ConditionRow(SQLModel, table=True):
+    """A typed condition of a node."""
+
+    __tablename__ = "node_conditions"
+
+    node_id: str = columns.reference("nodes.id", primary_key=True, on_delete="CASCADE")
+    type: str = columns.text_key()
+    tenant_id: str = columns.text()
+    status: str = columns.text()
+    reason: str | None = columns.text(nullable=True)
+    message: str | None = columns.text(nullable=True)
+    no_schedule: bool = columns.flag()
+    since: Moment = columns.moment()

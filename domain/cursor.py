@@ -1,0 +1,80 @@
+"""Cursors: opaque to clients. A page cursor belongs to one list and order, a feed cursor to the event log."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from domain.errors import InvalidInput
+
+CURSOR_LENGTH_MAX: Final = 4096
+
+
+class _Page(msgspec.Struct, frozen=True, array_like=True, tag="p"):
+    scope: str
+    key: tuple[str | int | None, ...]
+
+
+class _Feed(msgspec.Struct, frozen=True, array_like=True, tag="f"):
+    position: int
+    snapshot: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FeedCursor:
+    """A place in the feed: everything up to `position` was seen.
+
+    `snapshot` is PostgreSQL's `xmin:xmax:in-progress` text of the query that made the cursor, when events were
+    waiting for their position then: those whose transaction it saw are already in the query's result.
+    """
+
+    position: int
+    snapshot: str | None = None
+
+
+_DECODER: Final = msgspec.json.Decoder(_Page | _Feed)
+
+
+def encode_page(scope: str, key: tuple[str | int | None, ...]) -> str:
+    """Write the cursor of a row by its sort key."""
+    return _encode(_Page(scope, key))
+
+
+def encode_feed(cursor: FeedCursor) -> str:
+    """Write a feed cursor."""
+    return _encode(_Feed(cursor.position, cursor.snapshot))
+
+
+def decode_page(text: str, scope: str, length: int) -> tuple[str | int | None, ...]:
+    """Read a page cursor of that list and order; raises InvalidInput when it is another kind or list's."""
+    match _decode(text):
+        case _Page(scope=found, key=key) if found == scope and len(key) == length:
+            return key
+        case _Page(scope=found):
+            raise InvalidInput(f"after: this cursor pages {found!r}, not {scope!r}; use one that this list returned")
+        case _:
+            raise InvalidInput("after: this is a feed cursor; a list takes a cursor that the list returned")
+
+
+def decode_feed(text: str) -> FeedCursor:
+    """Read a feed cursor; raises InvalidInput when it is a page's."""
+    match _decode(text):
+        case _Feed(position=position, snapshot=snapshot) if position >= 0:
+            return FeedCursor(position, snapshot)
+        case _:
+            raise InvalidInput("after: not a feed cursor; use `feedCursor` of a query or `cursor` of an event")
+
+
+def _encode(value: _Page | _Feed) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(value)).decode().rstrip("=")
+
+
+def _decode(text: str) -> _Page | _Feed:
+    if len(text) > CURSOR_LENGTH_MAX:
+        raise InvalidInput("after: too long for a cursor")
+    try:
+        return _DECODER.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except (binascii.Error, msgspec.DecodeError, ValueError) as error:
+        raise InvalidInput("after: not a cursor of this server") from error

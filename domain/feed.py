@@ -1,0 +1,46 @@
+"""Which events a cursor has already seen."""
+
+from dataclasses import dataclass
+
+from domain.cursor import FeedCursor
+from domain.errors import CursorExpired, InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleTransactions:
+    """What a PostgreSQL snapshot saw: transactions below `first`, and those below `end` not in `in_progress`."""
+
+    first: int
+    end: int
+    in_progress: frozenset[int]
+
+    def saw(self, transaction: int) -> bool:
+        """Say whether the snapshot saw what this transaction wrote. Source: `pg_visible_in_snapshot`."""
+        return transaction < self.first or (transaction < self.end and transaction not in self.in_progress)
+
+
+def read_snapshot(text: str) -> VisibleTransactions:
+    """Read `xmin:xmax:xip,xip`; raises InvalidInput when it is not one."""
+    try:
+        first, end, in_progress = text.split(":")
+        numbers = frozenset(int(part) for part in in_progress.split(",") if part)
+        return VisibleTransactions(int(first), int(end), numbers)
+    except ValueError as error:
+        raise InvalidInput("after: not a cursor of this server") from error
+
+
+def refuse_unreachable(cursor: FeedCursor, *, floor: int, head: int) -> None:
+    """Raise CursorExpired unless the log still holds everything after the cursor.
+
+    `floor` is the last position dropped by retention, `head` the newest one given.
+    """
+    if cursor.position < floor:
+        raise CursorExpired(
+            f"after: the log holds events from position {floor + 1} on, this cursor is at {cursor.position}; "
+            "query the present state and subscribe from its feedCursor"
+        )
+    if cursor.position > head:
+        raise CursorExpired(
+            f"after: this cursor is at {cursor.position} and the newest event at {head}: the log was replaced; "
+            "query the present state and subscribe from its feedCursor"
+        )
