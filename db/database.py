@@ -23,6 +23,17 @@ _SERVER_SETTINGS: Final = {
     "idle_in_transaction_session_timeout": "60000",
 }
 
+DATABASE_AWAY: Final = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+)
+"""What is raised while the server restarts or cannot be reached; a loop tries again, a request fails."""
+
 Statement = str | ClauseElement
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from db.database import Reader, Row, Transaction
 from db.identifiers import new_id
+from domain.cursor import FeedCursor
 from domain.ids import NodeId, TenantId
 
 _WRITE = """
@@ -43,9 +44,8 @@ from events where position > $1 order by position limit $2
 _HEAD = "select position, floor from feed_head"
 # Without waiting events every change this snapshot saw has its position already; with some, the cursor must say which.
 _HERE = """
-select position,
-    case when exists (select from outbox) then pg_current_snapshot()::text end as snapshot
-from feed_head
+select h.position, o.waiting, case when o.waiting > 0 then pg_current_snapshot()::text end as snapshot
+from feed_head h cross join (select count(*) as waiting from outbox) o
 """
 _FORGET = """
 with last as (
@@ -86,7 +86,7 @@ async def write_events(tx: Transaction, events: Sequence[NewEvent]) -> None:
 async def place_events(tx: Transaction, limit: int) -> tuple[int, int]:
     """Move up to `limit` committed events into the log; returns (newest position, how many), (0, 0) for none."""
     row = await tx.first(_PLACE, limit)
-    return (row.position, row.count) if row else (0, 0)
+    return (row.position, row["count"]) if row else (0, 0)
 
 
 async def events_after(source: Transaction | Reader, position: int, limit: int) -> list[Row]:
@@ -102,12 +102,12 @@ async def feed_bounds(source: Transaction | Reader) -> tuple[int, int]:
     return row.floor, row.position
 
 
-async def feed_position(source: Transaction | Reader) -> Row:
-    """Return the (position, snapshot) this reader's view stands at; snapshot is None when nothing waits."""
+async def feed_cursor(source: Transaction | Reader) -> FeedCursor:
+    """Return the cursor that this reader's view of the data stands at."""
     row = await source.first(_HERE)
     if row is None:
         raise RuntimeError("feed_head lost its row")
-    return row
+    return FeedCursor(row.position, row.snapshot, row.waiting)
 
 
 async def forget_events(tx: Transaction, before: datetime) -> int | None:

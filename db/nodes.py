@@ -1,12 +1,14 @@
 """Nodes: hello, and reading them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement, Select
 
-from db.database import Transaction
+from db.database import Reader, Row, Transaction
+from db.paging import Order
 from db.tables import LivenessRow, NodeRow
 from db.tables.node import SEARCHED_TEXT
 from domain.ids import NodeId, TenantId
@@ -35,6 +37,10 @@ _SESSION = """
 insert into node_liveness (node_id, tenant_id, session_id, last_seen_at) values ($1, $2, $3, now())
 on conflict (node_id) do update set session_id = excluded.session_id, last_seen_at = excluded.last_seen_at
 """
+_INVENTORY_OF = """
+select node_id, reported, reported_at, missing, applied, applied_digest, applied_at, failed, failed_at, error
+from node_inventory where node_id = any ($1)
+"""
 _INVENTORY = "insert into node_inventory (node_id, tenant_id) values ($1, $2) on conflict do nothing"
 
 
@@ -50,12 +56,13 @@ class Hello:
     protocol: str | None
     features: tuple[str, ...]
     boot_id: str | None
+    session_id: str
 
 
 async def register(
-    tx: Transaction, tenant_id: TenantId, hello: Hello, candidate: NodeId, state: ProvisionState, session_id: str
+    tx: Transaction, tenant_id: TenantId, hello: Hello, candidate: NodeId, state: ProvisionState
 ) -> NodeId:
-    """Find the node with this identity or make it as `candidate`, and give it the session."""
+    """Find the node with this identity or make it as `candidate`, and give it the hello's session."""
     found = await tx.value(
         _UPSERT,
         candidate,
@@ -70,9 +77,14 @@ async def register(
         hello.boot_id,
         state.value,
     )
-    await tx.execute(_SESSION, found, tenant_id, session_id)
+    await tx.execute(_SESSION, found, tenant_id, hello.session_id)
     await tx.execute(_INVENTORY, found, tenant_id)
     return NodeId(found)
+
+
+async def inventory_of_nodes(source: Reader, node_ids: Sequence[str]) -> dict[str, Row]:
+    """Return where many nodes' inventory stands."""
+    return {row.node_id: row for row in await source.fetch(_INVENTORY_OF, list(node_ids))}
 
 
 CONNECTIVITY: Final[ColumnElement[str]] = sa.case(
@@ -84,7 +96,7 @@ CONNECTIVITY: Final[ColumnElement[str]] = sa.case(
 )
 STATE: Final[ColumnElement[str]] = sa.case(
     (nodes.c.provision_state == ProvisionState.RETIRED.value, NodeState.RETIRED.value),
-    (Connectivity.CONNECTED.value != CONNECTIVITY, CONNECTIVITY),
+    (CONNECTIVITY.is_distinct_from(Connectivity.CONNECTED.value), CONNECTIVITY),
     (nodes.c.maintenance, NodeState.MAINTENANCE.value),
     (nodes.c.draining, NodeState.DRAINING.value),
     (nodes.c.cordoned, NodeState.CORDONED.value),
@@ -92,6 +104,7 @@ STATE: Final[ColumnElement[str]] = sa.case(
     else_=NodeState.PROVISIONING.value,
 )
 SELECT_NODES: Final[Select[Any]] = sa.select(
+    sa.literal_column("'ComputeNode'").label("typename"),
     *nodes.c,
     liveness.c.last_seen_at,
     CONNECTIVITY.label("connectivity"),
@@ -99,6 +112,11 @@ SELECT_NODES: Final[Select[Any]] = sa.select(
     sa.func.coalesce(nodes.c.hostname, "").label("hostname_key"),
 ).select_from(nodes.outerjoin(liveness, liveness.c.node_id == nodes.c.id))
 """A node with what follows from its liveness."""
+
+BY_ID: Final = Order("id", (nodes.c.id,), ("id",))
+BY_HOSTNAME: Final = Order(
+    "hostname", (sa.func.coalesce(nodes.c.hostname, "", type_=sa.Text), nodes.c.id), ("hostname_key", "id")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +142,19 @@ class NodeQuery:
             (nodes.c.provision_state, self.provision_states),
         )
         found = [nodes.c.tenant_id == tenant_id]
-        found += [column == sa.func.any(text_array(values)) for column, values in listed if values]
+        found += [column == any_of(values) for column, values in listed if values]
         if self.text:
             pattern = f"%{_escaped(self.text)}%"
             found.append(sa.literal_column(f"({SEARCHED_TEXT})", sa.Text).ilike(pattern, escape="\\"))
         return found
 
 
-def text_array(values: tuple[str, ...]) -> ColumnElement[Any]:
+def any_of(values: Sequence[str]) -> ColumnElement[Any]:
+    """Return what a column is compared with to be one of the values."""
+    return sa.func.any(text_array(values))
+
+
+def text_array(values: Sequence[str]) -> ColumnElement[Any]:
     """Bind values as one text array, so that the statement does not change with their number."""
     return sa.bindparam(None, list(values), type_=sa.ARRAY(sa.Text), unique=True)
 

@@ -62,8 +62,9 @@ def pages_of(select: Select[Any], parent: ColumnElement[str], parents: Sequence[
 
 def counts_of(select: Select[Any], parent: ColumnElement[str], parents: Sequence[str]) -> Select[Any]:
     """Return the statement that counts many parents' rows."""
-    counted = select.with_only_columns(parent.label("of_parent"), sa.func.count().label("count"))
-    return counted.where(parent == sa.func.any(_texts(parents))).group_by(parent)
+    counted = select.where(parent == sa.func.any(_texts(parents))).group_by(parent)
+    columns: tuple[ColumnElement[Any], ...] = (parent.label("of_parent"), sa.func.count().label("count"))
+    return counted.with_only_columns(*columns)
 
 
 def count(select: Select[Any]) -> Select[Any]:

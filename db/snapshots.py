@@ -9,25 +9,27 @@ import sqlalchemy as sa
 from sqlalchemy import Select
 
 from db.database import Reader, Row, Transaction
+from db.paging import Order
 from db.tables import SnapshotRow
 from domain.ids import NodeId, SnapshotId, TenantId
 
 snapshots: Final = SnapshotRow.__table__  # type: ignore[attr-defined]  # SQLModel gives table classes this attribute
-SELECT_SNAPSHOTS: Final[Select[Any]] = sa.select(*snapshots.c)
+SELECT_SNAPSHOTS: Final[Select[Any]] = sa.select(sa.literal_column("'Snapshot'").label("typename"), *snapshots.c)
+NEWEST_FIRST: Final = Order("newest", (snapshots.c.id,), ("id",), descending=True)
 
 _APPEND = """
 insert into inventory_snapshots (id, tenant_id, node_id, digest, sections, trust, received_at)
 select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::text[], $7::timestamptz[])
 """
 _LATEST = """
-select s.*, n.node_id as of_parent
+select 'Snapshot' as typename, s.*, n.node_id as of_parent
 from unnest($1::text[]) as n (node_id)
 cross join lateral (
     select * from inventory_snapshots s where s.node_id = n.node_id order by s.id desc limit 1
 ) s
 """
 _AS_OF = """
-select s.*, n.node_id as of_parent
+select 'Snapshot' as typename, s.*, n.node_id as of_parent
 from unnest($1::text[]) as n (node_id)
 cross join lateral (
     select * from inventory_snapshots s
@@ -36,11 +38,15 @@ cross join lateral (
 ) s
 """
 _BEFORE = """
-select s.*, b.id as of_parent
+select 'Snapshot' as typename, s.*, b.id as of_parent
 from unnest($1::text[], $2::text[]) as b (id, node_id)
 cross join lateral (
     select * from inventory_snapshots s where s.node_id = b.node_id and s.id < b.id order by s.id desc limit 1
 ) s
+"""
+_BY_DIGEST = """
+select 'Snapshot' as typename, s.* from inventory_snapshots s
+where s.node_id = $1 and s.digest = $2 order by s.id desc limit 1
 """
 _DOCUMENTS = """
 select node_id, name, sha256, content, received_at from inventory_sections
@@ -91,6 +97,11 @@ async def snapshots_before(source: Reader, pairs: Sequence[tuple[str, str]]) -> 
     """Return, for each (snapshot id, node id), the same node's snapshot before it, by the first's id."""
     rows = await source.fetch(_BEFORE, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
     return {row.of_parent: row for row in rows}
+
+
+async def snapshot_by_digest(source: Reader, node_id: str, digest: str) -> Row | None:
+    """Return the node's newest snapshot with this digest."""
+    return await source.first(_BY_DIGEST, node_id, digest)
 
 
 async def contents(source: Reader, wanted: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], Row]:

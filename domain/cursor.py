@@ -17,21 +17,23 @@ class _Page(msgspec.Struct, frozen=True, array_like=True, tag="p"):
     key: tuple[str | int | None, ...]
 
 
-class _Feed(msgspec.Struct, frozen=True, array_like=True, tag="f"):
+class _Feed(msgspec.Struct, frozen=True, array_like=True, tag="f", omit_defaults=True):
     position: int
     snapshot: str | None = None
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FeedCursor:
     """A place in the feed: everything up to `position` was seen.
 
-    `snapshot` is PostgreSQL's `xmin:xmax:in-progress` text of the query that made the cursor, when events were
-    waiting for their position then: those whose transaction it saw are already in the query's result.
+    `snapshot` is PostgreSQL's `xmin:xmax:in-progress` text of the query that made the cursor, when `waiting` events
+    had no position yet then: those whose transaction it saw are already in the query's result.
     """
 
     position: int
     snapshot: str | None = None
+    waiting: int = 0
 
 
 _DECODER: Final = msgspec.json.Decoder(_Page | _Feed)
@@ -44,7 +46,7 @@ def encode_page(scope: str, key: tuple[str | int | None, ...]) -> str:
 
 def encode_feed(cursor: FeedCursor) -> str:
     """Write a feed cursor."""
-    return _encode(_Feed(cursor.position, cursor.snapshot))
+    return _encode(_Feed(cursor.position, cursor.snapshot, cursor.waiting))
 
 
 def decode_page(text: str, scope: str, length: int) -> tuple[str | int | None, ...]:
@@ -61,8 +63,8 @@ def decode_page(text: str, scope: str, length: int) -> tuple[str | int | None, .
 def decode_feed(text: str) -> FeedCursor:
     """Read a feed cursor; raises InvalidInput when it is a page's."""
     match _decode(text):
-        case _Feed(position=position, snapshot=snapshot) if position >= 0:
-            return FeedCursor(position, snapshot)
+        case _Feed(position=position, snapshot=snapshot, waiting=waiting) if position >= 0:
+            return FeedCursor(position, snapshot, waiting)
         case _:
             raise InvalidInput("after: not a feed cursor; use `feedCursor` of a query or `cursor` of an event")
 

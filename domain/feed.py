@@ -1,6 +1,6 @@
 """Which events a cursor has already seen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from domain.cursor import FeedCursor
 from domain.errors import CursorExpired, InvalidInput
@@ -27,6 +27,24 @@ def read_snapshot(text: str) -> VisibleTransactions:
         return VisibleTransactions(int(first), int(end), numbers)
     except ValueError as error:
         raise InvalidInput("after: not a cursor of this server") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What an event does to a cursor: where it stands now, and whether the event is new to its holder."""
+
+    cursor: FeedCursor
+    new: bool
+
+
+def pass_event(cursor: FeedCursor, visible: VisibleTransactions | None, position: int, transaction: int) -> Passed:
+    """Move the cursor over the next event of the log."""
+    if visible is None or not cursor.waiting:
+        return Passed(FeedCursor(position), new=True)
+    if not visible.saw(transaction):
+        return Passed(replace(cursor, position=position), new=True)
+    waiting = cursor.waiting - 1
+    return Passed(replace(cursor, position=position, waiting=waiting) if waiting else FeedCursor(position), new=False)
 
 
 def refuse_unreachable(cursor: FeedCursor, *, floor: int, head: int) -> None:

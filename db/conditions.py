@@ -1,0 +1,62 @@
+"""Conditions of nodes, and the reasons for which nothing is scheduled there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from db.database import Reader, Row, Transaction
+from domain.conditions import Condition
+from domain.ids import NodeId, TenantId
+
+_OF_NODES = """
+select node_id, type, status, reason, message, since, no_schedule from node_conditions
+where node_id = any ($1) order by node_id, type
+"""
+_SAVE = """
+insert into node_conditions (node_id, tenant_id, type, status, reason, message, since, no_schedule)
+select * from unnest(
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::bool[]
+)
+on conflict (node_id, type) do update set status = excluded.status, reason = excluded.reason,
+    message = excluded.message, since = excluded.since, no_schedule = excluded.no_schedule
+"""
+_REASONS = """
+update nodes n set no_schedule_reasons = array(select jsonb_array_elements_text(r.reasons))
+from unnest($1::text[], $2::jsonb[]) as r (node_id, reasons) where n.id = r.node_id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCondition:
+    """A condition with its node."""
+
+    tenant_id: TenantId
+    node_id: NodeId
+    condition: Condition
+
+
+async def conditions_of_nodes(source: Transaction | Reader, node_ids: Sequence[str]) -> list[Row]:
+    """Return the conditions of many nodes, by type."""
+    return await source.fetch(_OF_NODES, list(node_ids))
+
+
+async def save_conditions(tx: Transaction, changed: Sequence[NodeCondition]) -> None:
+    """Write changed conditions in one statement."""
+    if not changed:
+        return
+    await tx.execute(
+        _SAVE,
+        [entry.node_id for entry in changed],
+        [entry.tenant_id for entry in changed],
+        [entry.condition.type for entry in changed],
+        [entry.condition.status.value for entry in changed],
+        [entry.condition.reason for entry in changed],
+        [entry.condition.message for entry in changed],
+        [entry.condition.since for entry in changed],
+        [entry.condition.no_schedule for entry in changed],
+    )
+
+
+async def save_no_schedule_reasons(tx: Transaction, reasons: Sequence[tuple[NodeId, Sequence[str]]]) -> None:
+    """Replace the reasons of many nodes in one statement."""
+    if reasons:
+        await tx.execute(_REASONS, [node for node, _ in reasons], [list(found) for _, found in reasons])

@@ -1,0 +1,89 @@
+"""Devices: planned ones in, rows out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement, Select
+from sqlalchemy.dialects import postgresql
+
+from db.database import Row, Transaction
+from db.nodes import any_of
+from db.paging import Order
+from db.tables import DeviceRow
+from db.tables.columns import JSONB
+from domain.ids import DeviceId, NodeId, TenantId
+
+devices: Final = DeviceRow.__table__  # type: ignore[attr-defined]  # SQLModel gives table classes this attribute
+SELECT_DEVICES: Final[Select[Any]] = sa.select(sa.literal_column("'Device'").label("typename"), *devices.c)
+BY_ID: Final = Order("id", (devices.c.id,), ("id",))
+
+_OF_NODES = "select * from devices where node_id = any ($1) order by node_id, id"
+_OWNERS = "select id, node_id from devices where id = any ($1)"
+_DELETE = "delete from devices where id = any ($1) and node_id = any ($2)"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceQuery:
+    """Which devices; an empty tuple asks nothing."""
+
+    ids: tuple[str, ...] = ()
+    node_ids: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    healthy: bool | None = None
+
+    def conditions(self, tenant_id: TenantId) -> list[ColumnElement[bool]]:
+        """Return the WHERE conditions, the tenant's first."""
+        listed: tuple[tuple[ColumnElement[Any], tuple[str, ...]], ...] = (
+            (devices.c.id, self.ids),
+            (devices.c.node_id, self.node_ids),
+            (devices.c.device_class, self.classes),
+        )
+        found = [devices.c.tenant_id == tenant_id]
+        found += [column == any_of(values) for column, values in listed if values]
+        if self.healthy is not None:
+            found.append(devices.c.healthy.is_(self.healthy))
+        return found
+
+
+async def devices_of_nodes(tx: Transaction, node_ids: Sequence[NodeId]) -> list[Row]:
+    """Return the devices of many nodes."""
+    return await tx.fetch(_OF_NODES, list(node_ids))
+
+
+async def owners_of(tx: Transaction, device_ids: Sequence[DeviceId]) -> dict[DeviceId, NodeId]:
+    """Return which node owns each of these devices, of whatever tenant."""
+    return {row.id: row.node_id for row in await tx.fetch(_OWNERS, list(device_ids))}
+
+
+async def save_devices(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Insert or update devices in one statement; returns how many were written.
+
+    Fewer than given means that another node took one of the ids meanwhile; the caller decides anew.
+    """
+    if not rows:
+        return 0
+    columns = [column for column in devices.c if column.name != "updated_at"]
+    names = [column.name for column in columns]
+    given = (
+        sa.func.jsonb_to_recordset(sa.bindparam("rows", list(rows), type_=JSONB))
+        .table_valued(*(sa.column(column.name, column.type) for column in columns))
+        .render_derived(name="given", with_types=True)
+    )
+    insert = postgresql.insert(devices).from_select(
+        [*names, "updated_at"], sa.select(*(given.c[name] for name in names), sa.func.now())
+    )
+    changed = {name: insert.excluded[name] for name in [*names, "updated_at"] if name != "id"}
+    written = await tx.fetch(
+        insert.on_conflict_do_update(
+            index_elements=[devices.c.id], set_=changed, where=devices.c.node_id == insert.excluded.node_id
+        ).returning(devices.c.id)
+    )
+    return len(written)
+
+
+async def delete_devices(tx: Transaction, owned: Sequence[tuple[NodeId, DeviceId]]) -> None:
+    """Delete devices that their nodes no longer have."""
+    if owned:
+        await tx.execute(_DELETE, [device for _, device in owned], sorted({node for node, _ in owned}))

@@ -1,0 +1,69 @@
+"""What an operation works with: who asks, one reader, loaders of its own, and the process's services."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from strawberry.dataloader import DataLoader
+
+from db.database import Database, Reader
+from domain.access import Permission, Principal
+from domain.errors import Unauthenticated
+from domain.ids import TenantId
+from resolvers.feed import Feed
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What a process offers its operations; made once by the composition root."""
+
+    database: Database
+    feed: Feed
+    now: Callable[[], datetime]
+
+
+@dataclass(slots=True)
+class Context:
+    """The context of one operation, or of one event of a subscription: a socket's operations share nothing."""
+
+    services: Services
+    request_id: str
+    principal: Principal | None = None
+    token: str | None = None
+    connection_params: dict[str, object] | None = None
+    _reader: Reader | None = None
+    _loaders: dict[Hashable, DataLoader[Any, Any]] = field(default_factory=dict)
+
+    def require(self, permission: Permission) -> TenantId:
+        """Return the tenant to work in; raises Unauthenticated or Forbidden. Every root field asks first."""
+        if self.principal is None:
+            raise Unauthenticated("no token: send `Authorization: Bearer TOKEN`")
+        return self.principal.require(permission)
+
+    @property
+    def reader(self) -> Reader:
+        """The reader of this operation."""
+        if self._reader is None:
+            raise RuntimeError("a context reads inside `operation()` only")
+        return self._reader
+
+    @asynccontextmanager
+    async def operation(self, *, snapshot: bool) -> AsyncIterator["Context"]:
+        """Give a context for one operation or event, with its own loaders and reader, which end with the block.
+
+        `snapshot` keeps every read on one view of the data; a mutation's payload must see what was just written.
+        """
+        reader = self.services.database.reader(snapshot=snapshot)
+        try:
+            yield Context(self.services, self.request_id, self.principal, self.token, None, reader)
+        finally:
+            await reader.close()
+
+    def loader(self, key: Hashable, load: Callable[[list[Any]], Awaitable[list[Any]]]) -> DataLoader[Any, Any]:
+        """Return this operation's loader of that key, made from `load` at first use."""
+        found = self._loaders.get(key)
+        if found is None:
+            found = self._loaders[key] = DataLoader(load)
+        return found

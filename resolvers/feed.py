@@ -1,0 +1,151 @@
+"""The feed in this process: one tail of the log in memory, which every subscriber reads at its own pace.
+
+There is no queue per subscriber. A subscriber is a place in the log; one that is near the end reads the tail, one
+that fell behind reads the log itself, and nobody waits for it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+import structlog
+
+from db.database import DATABASE_AWAY, Database, Row
+from db.events import events_after, feed_bounds
+from db.hints import Hints
+from domain.cursor import FeedCursor
+from domain.errors import CursorExpired
+from domain.feed import pass_event, read_snapshot, refuse_unreachable
+
+TAIL_MAX: Final = 4096
+BATCH_MAX: Final = 500
+POLL_SECONDS: Final = 1.0
+_POLLS_WITHOUT_HINT_MAX: Final = 2
+
+_log = structlog.get_logger("feed")
+
+
+@dataclass(frozen=True, slots=True)
+class FeedItem:
+    """An event of the log, with the cursor that stands behind it."""
+
+    row: Row
+    cursor: FeedCursor
+
+
+class Feed:
+    """The process's one reader of the log; run it once, follow it many times."""
+
+    def __init__(self, database: Database, hints: Hints, *, poll_seconds: float = POLL_SECONDS) -> None:
+        self._database = database
+        self._hints = hints
+        self._poll_seconds = poll_seconds
+        self._tail: deque[Row] = deque(maxlen=TAIL_MAX)
+        self._head = 0
+        self._heard = asyncio.Event()
+        self._grown = asyncio.Event()
+        self.subscribers = 0
+
+    async def start(self) -> None:
+        """Learn where the log ends."""
+        async with self._database.transaction() as tx:
+            _, self._head = await feed_bounds(tx)
+
+    async def run(self) -> None:
+        """Keep the tail up to date until cancelled; needs `start` before."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._hints.run(self._on_hint))
+            tasks.create_task(self._follow_log())
+
+    async def follow(self, cursor: FeedCursor | None, tenant_id: str) -> AsyncIterator[Sequence[FeedItem]]:
+        """Yield the tenant's events behind the cursor in batches, then every new one, each once and in order.
+
+        Without a cursor it starts at the present end. Raises CursorExpired when the log no longer holds what follows.
+        """
+        async with self._database.transaction() as tx:
+            floor, head = await feed_bounds(tx)
+        cursor = cursor or FeedCursor(head)
+        refuse_unreachable(cursor, floor=floor, head=head)
+        visible = read_snapshot(cursor.snapshot) if cursor.snapshot else None
+        self.subscribers += 1
+        try:
+            while True:
+                items: list[FeedItem] = []
+                for row in await self._after(cursor.position):
+                    passed = pass_event(cursor, visible, row.position, row.transaction)
+                    cursor = passed.cursor
+                    if passed.new and row.tenant_id == tenant_id:
+                        items.append(FeedItem(row, cursor))
+                if items:
+                    yield items
+        finally:
+            self.subscribers -= 1
+
+    async def _after(self, position: int) -> Sequence[Row]:
+        """Return the next events behind a position, waiting for at least one."""
+        while self._head <= position:
+            await self._grown.wait()  # replaced at each growth, so it is always the next one that is awaited
+        if self._tail and self._tail[0].position <= position + 1:
+            start = position + 1 - self._tail[0].position
+            return list(islice(self._tail, start, start + BATCH_MAX))
+        async with self._database.transaction() as tx:
+            rows = await events_after(tx, position, BATCH_MAX)
+        if not rows or rows[0].position != position + 1:
+            raise CursorExpired(
+                f"the log no longer holds the event after position {position}; "
+                "query the present state and subscribe from its feedCursor"
+            )
+        return rows
+
+    def _on_hint(self, position: int) -> None:
+        if position > self._head:
+            self._heard.set()
+
+    async def _follow_log(self) -> None:
+        unheard = 0
+        while True:
+            heard = await self._wait_for_hint()
+            grew = await self._read_on()
+            # The poll found what no hint announced: the backend's connection may be dead without knowing it.
+            unheard = unheard + 1 if grew and not heard else 0
+            if unheard >= _POLLS_WITHOUT_HINT_MAX:
+                _log.warning("events without hints; connecting to the fan-out backend anew")
+                self._hints.suspect()
+                unheard = 0
+
+    async def _wait_for_hint(self) -> bool:
+        try:
+            async with asyncio.timeout(self._poll_seconds):
+                await self._heard.wait()
+        except TimeoutError:
+            return False
+        self._heard.clear()
+        return True
+
+    async def _read_on(self) -> bool:
+        """Read what the log has grown by; a database that is away is tried again at the next poll."""
+        grew = False
+        while True:
+            try:
+                async with self._database.transaction() as tx:
+                    rows = await events_after(tx, self._head, BATCH_MAX)
+            except DATABASE_AWAY as error:
+                _log.warning("the log cannot be read now", error=repr(error))
+                return grew
+            if not rows:
+                return grew
+            self._append(rows)
+            grew = True
+            if len(rows) < BATCH_MAX:
+                return grew
+
+    def _append(self, rows: Sequence[Row]) -> None:
+        if self._tail and rows[0].position != self._tail[-1].position + 1:
+            self._tail.clear()  # retention overtook this process; the tail must have no hole
+        self._tail.extend(rows)
+        self._head = rows[-1].position
+        self._grown.set()
+        self._grown = asyncio.Event()
