@@ -3,12 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy import Select
 
 from db.database import Reader, Row, Transaction
 from db.identifiers import new_id
+from db.nodes import any_of
+from db.tables import EventRow
 from domain.cursor import FeedCursor
 from domain.ids import NodeId, TenantId
+
+log: Final = EventRow.__table__  # type: ignore[attr-defined]  # SQLModel gives table classes this attribute
 
 _WRITE = """
 insert into outbox (id, tenant_id, node_id, type, payload)
@@ -114,3 +121,15 @@ async def forget_events(tx: Transaction, before: datetime) -> int | None:
     """Drop the log up to the last event older than `before`; returns the new floor when something went."""
     floor = await tx.value(_FORGET, before)
     return None if floor is None else int(floor)
+
+
+def select_events(
+    tenant_id: TenantId, types: Sequence[str], node_ids: Sequence[str], position: int, limit: int
+) -> Select[Any]:
+    """Return the statement for a tenant's events behind a position, of these types and nodes when any are given."""
+    statement = sa.select(*log.c).where(log.c.tenant_id == tenant_id, log.c.position > position)
+    if types:
+        statement = statement.where(log.c.type == any_of(types))
+    if node_ids:
+        statement = statement.where(log.c.node_id == any_of(node_ids))
+    return statement.order_by(log.c.position).limit(limit)

@@ -149,6 +149,15 @@ class NodeQuery:
         return found
 
 
+async def matching_nodes(
+    source: Transaction, tenant_id: TenantId, query: NodeQuery, node_ids: Sequence[str]
+) -> frozenset[str]:
+    """Return which of these nodes fit the query."""
+    statement = SELECT_NODES.with_only_columns(nodes.c.id, maintain_column_froms=True)
+    rows = await source.fetch(statement.where(*query.conditions(tenant_id), nodes.c.id == any_of(node_ids)))
+    return frozenset(row.id for row in rows)
+
+
 def any_of(values: Sequence[str]) -> ColumnElement[Any]:
     """Return what a column is compared with to be one of the values."""
     return sa.func.any(text_array(values))

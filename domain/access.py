@@ -34,9 +34,14 @@ class Principal:
     name: str
     expires_at: datetime | None = None
 
+    @property
+    def permissions(self) -> frozenset[Permission]:
+        """What the principal may do."""
+        return GRANTS[self.role]
+
     def require(self, permission: Permission) -> TenantId:
         """Return the tenant to work in, or raise Forbidden."""
-        if permission not in GRANTS[self.role]:
+        if permission not in self.permissions:
             raise Forbidden(f"a token for {self.role.value}s may not {permission.value}")
         return self.tenant_id
 

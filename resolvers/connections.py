@@ -10,6 +10,7 @@ from db import paging
 from db.database import Row
 from db.paging import PAGE_MAX, Order, Page
 from domain import cursor
+from domain.cursor import FeedCursor
 from domain.errors import InvalidInput
 from resolvers.context import Context
 
@@ -38,10 +39,20 @@ def scope_of(name: str, order: Order) -> str:
 
 def asked_page(name: str, order: Order, first: int, after: str | None) -> Page:
     """Read `first` and `after`; raises InvalidInput naming the argument."""
-    if not _FIRST_MIN <= first <= PAGE_MAX:
-        raise InvalidInput(f"first: {first}; from {_FIRST_MIN} to {PAGE_MAX} rows may be asked for")
+    _refuse_page_size(first)
     key = None if after is None else cursor.decode_page(after, scope_of(name, order), len(order.names))
     return Page(order, first, key)
+
+
+def asked_feed_page(first: int, after: str | None) -> FeedCursor:
+    """Read `first` and a feed cursor; raises InvalidInput naming the argument."""
+    _refuse_page_size(first)
+    return FeedCursor(0) if after is None else cursor.decode_feed(after)
+
+
+def _refuse_page_size(first: int) -> None:
+    if not _FIRST_MIN <= first <= PAGE_MAX:
+        raise InvalidInput(f"first: {first}; from {_FIRST_MIN} to {PAGE_MAX} rows may be asked for")
 
 
 async def connection(context: Context, name: str, select: Select[Any], page: Page) -> Connection:

@@ -92,8 +92,7 @@ async def record_hashes(context: Context, entries: Sequence[tuple[str, Sequence[
             rows = await inventory.record_reports(tx, tenant_id, list(reports.values()))
         for place, report in reports.items():
             row = rows.get(report.node_id)
-            refusal = None if row else _unknown_node(report.node_id)
-            slots[place] = Slot(report.node_id, tuple(row.missing) if row else (), refusal)
+            slots[place] = _answer(report.node_id, row.missing if row else None)
         if any(row.changed and not row.missing for row in rows.values()):
             _wake_reconciler(context)
     return [slots[place] for place in range(len(entries))]
@@ -118,9 +117,7 @@ async def ingest_sections(context: Context, entries: Sequence[tuple[str, Sequenc
             stored = await inventory.store_sections(tx, tenant_id, flat)
         for place in received:
             node_id = entries[place][0]
-            names = stored.get(NodeId(node_id))
-            refusal = None if names else _unknown_node(node_id)
-            slots[place] = Slot(node_id, tuple(names or ()), refusal)
+            slots[place] = _answer(node_id, stored.get(NodeId(node_id)))
         _wake_reconciler(context)
     return [slots[place] for place in range(len(entries))]
 
@@ -182,8 +179,10 @@ def _refuse_bad_text(name: str, text: str | None, *, required: bool = False) -> 
         raise InvalidInput(f"{name}: at most {TEXT_LENGTH_MAX} characters without U+0000 are taken")
 
 
-def _unknown_node(node_id: str) -> NotFound:
-    return NotFound(f"no node {node_id!r}; say hello first")
+def _answer(node_id: str, names: Sequence[str] | None) -> Slot:
+    if names is None:
+        return Slot(node_id, refusal=NotFound(f"no node {node_id!r}; say hello first"))
+    return Slot(node_id, tuple(names))
 
 
 def _wake_reconciler(context: Context) -> None:

@@ -1,13 +1,14 @@
 """Snapshots, their sections, and the differences between them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from db import snapshots
 from db.database import Row
 from domain import sections
-from domain.diff import Change, diff
+from domain.diff import Change, ChangeType, diff
 from domain.documents.document import Section
 from domain.errors import InvalidInput, NotFound
 from resolvers import reading
@@ -77,6 +78,14 @@ async def difference(context: Context, older: Row | None, newer: Row) -> Invento
     if older is None:
         return InventoryDiff(None, newer, ())
     return InventoryDiff(older, newer, diff(await _documents(context, older), await _documents(context, newer)))
+
+
+def changes_from_json(entries: Sequence[Mapping[str, Any]]) -> list[Change]:
+    """Return changes as an event's payload carries them."""
+    return [
+        Change(ChangeType(entry["type"]), entry.get("deviceId"), entry.get("before"), entry.get("after"))
+        for entry in entries
+    ]
 
 
 async def section(context: Context, row: Row, name: str) -> Section | None:

@@ -15,8 +15,8 @@ from db.events import feed_cursor
 from db.nodes import NodeQuery
 from db.paging import Order
 from domain import cursor
-from domain.access import Permission
-from domain.errors import InvalidInput, NotFound
+from domain.access import Permission, Principal
+from domain.errors import InvalidInput, NotFound, Unauthenticated
 from domain.ids import TenantId, has_prefix
 from resolvers.connections import Children, Connection, asked_page, child_connection, connection
 from resolvers.context import Context
@@ -201,6 +201,14 @@ async def here(context: Context) -> str:
     """Return the feed cursor that this operation reads at."""
     context.require(Permission.READ)
     return cursor.encode_feed(await feed_cursor(context.reader))
+
+
+def viewer(context: Context) -> Principal:
+    """Return who asks."""
+    context.require(Permission.READ)
+    if context.principal is None:
+        raise Unauthenticated("no token")
+    return context.principal
 
 
 def refuse_wide_filter(*lists: Sequence[str], text: str | None = None) -> None:

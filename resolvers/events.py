@@ -1,0 +1,107 @@
+"""The feed as subscribers and lists see it."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from db import nodes as node_store
+from db.database import Row
+from db.events import select_events
+from db.nodes import NodeQuery
+from domain import cursor
+from domain.access import Permission
+from domain.cursor import FeedCursor
+from domain.errors import InvalidInput
+from domain.ids import TenantId
+from resolvers.connections import asked_feed_page
+from resolvers.context import Context
+from resolvers.feed import FeedItem
+from resolvers.reading import refuse_wide_filter
+
+EVERYTHING: Final = NodeQuery()
+
+
+@dataclass(frozen=True, slots=True)
+class EventQuery:
+    """Which events; empty sets and an empty node query ask nothing."""
+
+    types: frozenset[str] = frozenset()
+    node_ids: frozenset[str] = frozenset()
+    nodes: NodeQuery = EVERYTHING
+
+    def may_want(self, row: Row) -> bool:
+        """Say whether the event's own columns fit."""
+        return (not self.types or row.type in self.types) and (not self.node_ids or row.node_id in self.node_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEvent:
+    """An event on its way to a client; a subscription's event brings the context that its fields load with."""
+
+    id: str
+    cursor: str
+    type: str
+    at: datetime
+    node_id: str | None
+    payload: dict[str, Any]
+    context: Context | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """One page of the log."""
+
+    events: Sequence[FeedEvent]
+    has_next: bool
+    has_previous: bool
+
+
+def feed_event(row: Row, at: FeedCursor, context: Context | None = None) -> FeedEvent:
+    """Return a row of the log as an event."""
+    return FeedEvent(row.id, cursor.encode_feed(at), row.type, row.at, row.node_id, row.payload, context)
+
+
+async def subscribe(context: Context, query: EventQuery, after: str | None) -> AsyncIterator[FeedEvent]:
+    """Yield the tenant's events behind `after` that fit, each once and in order, then every new one.
+
+    Raises CursorExpired when the log no longer holds what follows. Filters run here, before any field is executed,
+    and each event comes with loaders of its own.
+    """
+    tenant_id = context.require(Permission.READ)
+    refuse_wide_filter(tuple(query.node_ids), tuple(query.types))
+    start = None if after is None else cursor.decode_feed(after)
+    async for items in context.services.feed.follow(start, tenant_id):
+        for item in await _wanted(context, tenant_id, query, items):
+            async with context.operation(snapshot=True) as own:
+                yield feed_event(item.row, item.cursor, own)
+
+
+async def _wanted(
+    context: Context, tenant_id: TenantId, query: EventQuery, items: Sequence[FeedItem]
+) -> Sequence[FeedItem]:
+    fitting = [item for item in items if query.may_want(item.row)]
+    if query.nodes == EVERYTHING or not fitting:
+        return fitting
+    about = sorted({item.row.node_id for item in fitting if item.row.node_id is not None})
+    async with context.services.database.transaction() as tx:
+        matching = await node_store.matching_nodes(tx, tenant_id, query.nodes, about)
+    return [item for item in fitting if item.row.node_id in matching]
+
+
+async def events(context: Context, query: EventQuery, first: int, after: str | None) -> EventPage:
+    """List the log from its start, or behind a feed cursor."""
+    tenant_id = context.require(Permission.READ)
+    refuse_wide_filter(tuple(query.node_ids), tuple(query.types))
+    start = asked_feed_page(first, after)
+    rows = await context.reader.fetch(
+        select_events(tenant_id, sorted(query.types), sorted(query.node_ids), start.position, first + 1)
+    )
+    page = [feed_event(row, FeedCursor(row.position)) for row in rows[:first]]
+    return EventPage(page, len(rows) > first, after is not None)
+
+
+def refuse_empty_ids(name: str, ids: Sequence[str] | None) -> None:
+    """Raise InvalidInput for a list that names nothing: it would wait for ever."""
+    if ids is not None and not ids:
+        raise InvalidInput(f"{name}: empty; leave it out to hear of every node")

@@ -1,0 +1,203 @@
+"""The fleet's machine."""
+
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, cast
+
+import strawberry
+
+from db import nodes as node_store
+from db.database import Row
+from db.nodes import NodeQuery
+from db.paging import Order
+from domain.digest import inventory_digest
+from domain.node import inventory_state
+from resolvers import reading
+from schema.arguments import After, First
+from schema.connections import Connection
+from schema.device import Device
+from schema.enums import (
+    ConditionStatus,
+    Connectivity,
+    DeviceClass,
+    InventoryState,
+    NodeRole,
+    NodeState,
+    Power,
+    ProvisionState,
+    Trust,
+)
+from schema.objects import Info, NodeInterface, RowTyped
+from schema.site import Pool, Site
+from schema.snapshot import Snapshot
+
+
+@strawberry.type(description="A typed condition of a node.")
+class Condition:
+    """A row of node_conditions."""
+
+    type: str = strawberry.field(description="Such as `InventoryDegraded`.")
+    status: ConditionStatus = strawberry.field(description="Whether it holds.")
+    reason: str | None = strawberry.field(description="Why, in one word.")
+    message: str | None = strawberry.field(description="Why, for people.")
+    since: datetime = strawberry.field(description="When the status last changed.")
+    no_schedule: bool = strawberry.field(description="While it holds, nothing is scheduled on the node.")
+
+
+@strawberry.type(description="Where a node's inventory stands.")
+class InventoryStatus:
+    """A row of node_inventory."""
+
+    reported_at: datetime | None = strawberry.field(description="When the newest report came.")
+    applied_at: datetime | None = strawberry.field(description="When a set was last applied.")
+    applied_digest: str | None = strawberry.field(description="Digest last applied; `advisory:` marks a tenant's.")
+    failed_at: datetime | None = strawberry.field(description="When applying failed.")
+    error: str | None = strawberry.field(description="Why applying failed; the last good inventory stays.")
+
+    @strawberry.field(description="Pending, applied, advisory or failed; none before the first report.")
+    def state(self) -> InventoryState:
+        """Derive the state from what is reported, applied and failed."""
+        row = cast("Row", self)
+        return inventory_state(row.reported, row.applied, row.failed, row.applied_digest)
+
+    @strawberry.field(description="Digest of the newest report.")
+    def reported_digest(self) -> str | None:
+        """Compute the digest of the reported hashes."""
+        reported = cast("Row", self).reported
+        return None if reported is None else inventory_digest(reported)
+
+    @strawberry.field(description="Sections reported by hash whose bytes have not come.")
+    def missing_sections(self) -> list[str]:
+        """List the names."""
+        return cast("list[str]", cast("Row", self).missing)
+
+
+@strawberry.type(description="A machine of the fleet.")
+class ComputeNode(RowTyped, NodeInterface):
+    """A row of nodes, with what follows from its liveness."""
+
+    identity_key: str = strawberry.field(description="Stable identity: never a host name.")
+    hostname: str | None = strawberry.field(description="Host name; mutable.")
+    display_name: str | None = strawberry.field(description="Name for people; mutable.")
+    management_address: str | None = strawberry.field(description="Address of its management.")
+    tenant_id: strawberry.ID = strawberry.field(description="Whose record it is.")
+    provision_state: ProvisionState = strawberry.field(description="Where it is in its life.")
+    maintenance: bool = strawberry.field(description="Taken out for maintenance.")
+    cordoned: bool = strawberry.field(description="Excluded from new placement by an operator.")
+    draining: bool = strawberry.field(description="Being emptied.")
+    power: Power = strawberry.field(description="Whether it has power.")
+    connectivity: Connectivity = strawberry.field(description="Whether its agent is heard.")
+    role: NodeRole = strawberry.field(description="What it is for.")
+    trust: Trust = strawberry.field(description="Whose word its reports are.")
+    state: NodeState = strawberry.field(description="Its state for people.")
+    no_schedule_reasons: list[str] = strawberry.field(description="Conditions that keep work away.")
+    generation: int = strawberry.field(description="Generation of its desired state.")
+    observed_generation: int = strawberry.field(description="Generation its agent has observed.")
+    last_seen_at: datetime | None = strawberry.field(description="When it was last heard of, by the server's clock.")
+    agent_version: str | None = strawberry.field(description="Version of its agent.")
+    protocol: str | None = strawberry.field(description="Protocol its agent speaks.")
+    features: list[str] = strawberry.field(description="What its agent can do beyond the basics.")
+    boot_id: str | None = strawberry.field(description="Its present boot.")
+
+    @strawberry.field(description="The site it is in.")
+    async def site(self, info: Info) -> Site | None:
+        """Load the site."""
+        return cast("Site | None", await reading.site_or_none(info.context, cast("Row", self).site_id))
+
+    @strawberry.field(description="The pool it is in.")
+    async def pool(self, info: Info) -> Pool | None:
+        """Load the pool."""
+        return cast("Pool | None", await reading.pool_or_none(info.context, cast("Row", self).pool_id))
+
+    @strawberry.field(description="Its conditions, by type.")
+    async def conditions(
+        self,
+        info: Info,
+        status: Annotated[
+            ConditionStatus | None, strawberry.argument(description="Only those with this status.")
+        ] = None,
+    ) -> list[Condition]:
+        """Load the conditions."""
+        rows = await reading.node_conditions(info.context, self.id)
+        return cast("list[Condition]", [row for row in rows if status is None or row.status == status.value])
+
+    @strawberry.field(description="Its devices.")
+    async def devices(
+        self,
+        info: Info,
+        device_class: Annotated[
+            DeviceClass | None, strawberry.argument(name="class", description="Only those of this class.")
+        ] = None,
+        first: First = 50,
+        after: After = None,
+    ) -> Connection[Device]:
+        """Page the devices."""
+        kind = device_class.value if device_class else None
+        return cast("Connection[Device]", await reading.node_devices(info.context, self.id, kind, first, after))
+
+    @strawberry.field(description="Its newest snapshot.")
+    async def latest_snapshot(self, info: Info) -> Snapshot | None:
+        """Load the newest snapshot."""
+        return cast("Snapshot | None", await reading.latest_snapshot(info.context, self.id))
+
+    @strawberry.field(description="Its snapshots, newest first.")
+    async def snapshots(self, info: Info, first: First = 20, after: After = None) -> Connection[Snapshot]:
+        """Page the history."""
+        return cast("Connection[Snapshot]", await reading.node_snapshots(info.context, self.id, first, after))
+
+    @strawberry.field(description="The snapshot it had at a time.")
+    async def snapshot_at(
+        self, info: Info, time: Annotated[datetime, strawberry.argument(description="The time, with its zone.")]
+    ) -> Snapshot | None:
+        """Load the snapshot as of a time."""
+        return cast("Snapshot | None", await reading.snapshot_at(info.context, self.id, time))
+
+    @strawberry.field(description="Where its inventory stands.")
+    async def inventory_status(self, info: Info) -> InventoryStatus:
+        """Load the status."""
+        return cast("InventoryStatus", await reading.inventory_status(info.context, self.id))
+
+
+@strawberry.input(description="Which nodes; what is left out asks nothing, a list is satisfied by any of its members.")
+class NodeFilter:
+    """A filter of nodes."""
+
+    id: list[strawberry.ID] | None = strawberry.field(default=None, description="Any of these ids.")
+    tenant_id: list[strawberry.ID] | None = strawberry.field(default=None, description="Of any of these tenants.")
+    site_id: list[strawberry.ID] | None = strawberry.field(default=None, description="In any of these sites.")
+    pool_id: list[strawberry.ID] | None = strawberry.field(default=None, description="In any of these pools.")
+    state: list[NodeState] | None = strawberry.field(default=None, description="In any of these states.")
+    provision_state: list[ProvisionState] | None = strawberry.field(
+        default=None, description="In any of these provision states."
+    )
+    text: str | None = strawberry.field(
+        default=None, description="Part of the host name, the display name or the identity key, in any case."
+    )
+
+
+def node_query(given: NodeFilter | None) -> NodeQuery:
+    """Return a filter as the use case takes it."""
+    if given is None:
+        return NodeQuery()
+    return NodeQuery(
+        ids=tuple(given.id or ()),
+        tenant_ids=tuple(given.tenant_id or ()),
+        site_ids=tuple(given.site_id or ()),
+        pool_ids=tuple(given.pool_id or ()),
+        states=tuple(state.value for state in given.state or ()),
+        provision_states=tuple(state.value for state in given.provision_state or ()),
+        text=given.text,
+    )
+
+
+@strawberry.enum(description="How a list of nodes is sorted.")
+class NodeOrder(Enum):
+    """Sorts that a keyset index or a small sort can serve."""
+
+    ID = "id"
+    HOSTNAME = "hostname"
+
+
+def node_order(given: NodeOrder | None) -> Order:
+    """Return a sort as the use case takes it."""
+    return node_store.BY_HOSTNAME if given is NodeOrder.HOSTNAME else node_store.BY_ID

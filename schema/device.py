@@ -1,0 +1,84 @@
+"""Devices."""
+
+from typing import TYPE_CHECKING, Annotated, cast
+
+import strawberry
+
+from db.database import Row
+from db.devices import DeviceQuery
+from resolvers import reading
+from schema.enums import DeviceClass
+from schema.objects import Info, NodeInterface, RowTyped, UnknownFact, unknown_facts
+from schema.scalars import JsonValue
+
+if TYPE_CHECKING:
+    from schema.compute_node import ComputeNode
+
+LazyComputeNode = Annotated["ComputeNode", strawberry.lazy("schema.compute_node")]
+
+
+@strawberry.type(description="A unit of hardware with a stable id; the bookable ones are atoms.")
+class Device(RowTyped, NodeInterface):
+    """A row of devices."""
+
+    node_id: strawberry.ID = strawberry.field(description="The node that has it.")
+    device_class: DeviceClass = strawberry.field(name="class", description="What it is.")
+    bookable: bool = strawberry.field(description="It is an atom: it can be booked by itself.")
+    healthy: bool = strawberry.field(description="Nothing known is wrong with it.")
+    missing: bool = strawberry.field(description="The node no longer reports it, but it is still booked.")
+    partition_pending: bool = strawberry.field(description="Its MIG mode is about to change.")
+    gpu_product: str | None = strawberry.field(description="Normalized product, such as `H100-SXM5-80GB`.")
+    gpu_model: str | None = strawberry.field(description="Family, such as `H100`.")
+    vram_gib: float | None = strawberry.field(name="vramGiB", description="Memory in GiB.")
+    index: int | None = strawberry.field(description="Order in the driver; never a key.")
+    pci_bus_id: str | None = strawberry.field(description="Canonical PCI address.")
+    numa_node: int | None = strawberry.field(description="NUMA node it is attached to.")
+    architecture: str | None = strawberry.field(description="GPU architecture, such as `Hopper`.")
+    compute_capability: str | None = strawberry.field(description="CUDA compute capability.")
+    driver_version: str | None = strawberry.field(description="Driver version.")
+    mig_capable: bool | None = strawberry.field(description="It can be partitioned.")
+    nvlink_peers: list[strawberry.ID] = strawberry.field(
+        description="GPUs of the node at the other end of its NVLinks."
+    )
+    fabric_cluster: str | None = strawberry.field(description="Cluster of its multi-node NVLink domain.")
+    fabric_clique: str | None = strawberry.field(description="Clique inside the cluster.")
+    attributes: JsonValue = strawberry.field(description="Further facts by name, those of its class.")
+
+    @strawberry.field(description="The node that has it.")
+    async def node(self, info: Info) -> LazyComputeNode:
+        """Load the owner."""
+        return cast("LazyComputeNode", await reading.node(info.context, self.node_id))
+
+    @strawberry.field(description="The device it is a part of.")
+    async def parent(self, info: Info) -> "Device | None":
+        """Load the whole."""
+        return cast("Device | None", await reading.device_or_none(info.context, cast("Row", self).parent_id))
+
+    @strawberry.field(description="Facts without a value, and why.")
+    def not_known(self) -> list[UnknownFact]:
+        """List the unknown facts by name."""
+        return unknown_facts(cast("Row", self).not_known)
+
+
+@strawberry.input(description="Which devices; what is left out asks nothing.")
+class DeviceFilter:
+    """A filter of `devices`."""
+
+    id: list[strawberry.ID] | None = strawberry.field(default=None, description="Any of these ids.")
+    node_id: list[strawberry.ID] | None = strawberry.field(default=None, description="Of any of these nodes.")
+    device_class: list[DeviceClass] | None = strawberry.field(
+        name="class", default=None, description="Of any of these classes."
+    )
+    healthy: bool | None = strawberry.field(default=None, description="Healthy, or not.")
+
+
+def device_query(given: DeviceFilter | None) -> DeviceQuery:
+    """Return a filter as the use case takes it."""
+    if given is None:
+        return DeviceQuery()
+    return DeviceQuery(
+        ids=tuple(given.id or ()),
+        node_ids=tuple(given.node_id or ()),
+        classes=tuple(kind.value for kind in given.device_class or ()),
+        healthy=given.healthy,
+    )

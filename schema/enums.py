@@ -1,0 +1,52 @@
+"""Enumerations: the domain's, with the descriptions that the graph shows."""
+
+from enum import Enum
+from typing import Final
+
+import strawberry
+
+from domain.availability import Availability
+from domain.conditions import ConditionStatus
+from domain.devices import DeviceClass
+from domain.diff import ChangeType as InventoryChangeType
+from domain.node import Connectivity, InventoryState, NodeRole, NodeState, Power, ProvisionState, Trust
+from domain.pool import PoolAgent, PoolClass, Sharing, SiteKind
+
+_DESCRIPTIONS: Final[dict[type[Enum], str]] = {
+    Availability: "Why a fact has no value.",
+    ConditionStatus: "Whether a condition holds.",
+    Connectivity: "Whether a node's agent is heard.",
+    DeviceClass: "What a device is.",
+    InventoryState: "Where a node's inventory stands.",
+    NodeRole: "What a node is for.",
+    NodeState: "A node's state for people, derived from its axes.",
+    PoolAgent: "How a pool's machines are reached.",
+    PoolClass: "What a pool's machines are used as.",
+    Power: "Whether a machine has power.",
+    ProvisionState: "Where a node is in its life.",
+    Sharing: "How a pool's GPUs are divided.",
+    SiteKind: "Whose hardware a site holds.",
+    Trust: "Whose word a node's reports are.",
+}
+
+for _enum, _description in _DESCRIPTIONS.items():
+    strawberry.enum(_enum, description=_description)
+strawberry.enum(InventoryChangeType, name="InventoryChangeType", description="What kind of difference a change is.")
+
+__all__ = [
+    "Availability",
+    "ConditionStatus",
+    "Connectivity",
+    "DeviceClass",
+    "InventoryChangeType",
+    "InventoryState",
+    "NodeRole",
+    "NodeState",
+    "PoolAgent",
+    "PoolClass",
+    "Power",
+    "ProvisionState",
+    "Sharing",
+    "SiteKind",
+    "Trust",
+]

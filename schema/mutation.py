@@ -1,0 +1,194 @@
+"""The root of mutations."""
+
+from typing import Annotated, cast
+
+import strawberry
+
+from db.identifiers import new_id
+from db.nodes import Hello
+from domain.errors import InvalidSection
+from domain.node import LEASE_SECONDS
+from resolvers import ingest, reading
+from resolvers.ingest import GivenHash, GivenSection, Slot
+from schema.compute_node import ComputeNode
+from schema.objects import Info
+from schema.scalars import Base64, Cursor
+
+
+@strawberry.input(description="A section's hash.")
+class SectionHashInput:
+    """Name and hash."""
+
+    name: str = strawberry.field(description="system, cpu, memory, gpus, nics, disks, os or images.")
+    sha256: str = strawberry.field(description="SHA-256 of the section's bytes, in hexadecimal.")
+
+
+@strawberry.input(description="What an agent says when it starts.")
+class HelloInput:
+    """A hello."""
+
+    identity_key: str = strawberry.field(description="Stable identity of the machine; never its host name.")
+    hostname: str | None = strawberry.field(default=None, description="Host name.")
+    display_name: str | None = strawberry.field(default=None, description="Name for people.")
+    boot_id: str | None = strawberry.field(default=None, description="The present boot.")
+    agent_version: str | None = strawberry.field(default=None, description="Version of the agent.")
+    protocol: str | None = strawberry.field(default=None, description="Protocol that the agent speaks.")
+    features: list[str] | None = strawberry.field(default=None, description="What the agent can do.")
+    management_address: str | None = strawberry.field(default=None, description="Address of the management.")
+    hashes: list[SectionHashInput] | None = strawberry.field(
+        default=None, description="Hashes of the sections: the same as a following recordInventoryHashes."
+    )
+
+
+@strawberry.type(description="The session that a hello opened.")
+class HelloResult:
+    """What a hello answers."""
+
+    session_id: strawberry.ID = strawberry.field(description="The session.")
+    request_sections: list[str] = strawberry.field(description="Sections whose bytes the server needs.")
+    lease_seconds: int = strawberry.field(description="The node is connected while it is heard at least this often.")
+    node_id: strawberry.ID = strawberry.field(description="The node's id.")
+
+    @strawberry.field(description="The node.")
+    async def node(self, info: Info) -> ComputeNode:
+        """Load the node."""
+        return cast("ComputeNode", await reading.node(info.context, self.node_id))
+
+    @strawberry.field(description="The place in the feed from which commands are followed.")
+    async def feed_cursor(self, info: Info) -> Cursor:
+        """Return the present cursor."""
+        return Cursor(await reading.here(info.context))
+
+
+@strawberry.type(description="Why one entry of a batch was refused.")
+class SlotError:
+    """A refusal in its slot."""
+
+    code: str = strawberry.field(description="Such as INVALID_INPUT or NOT_FOUND.")
+    message: str = strawberry.field(description="What is wrong, where, and what would be right.")
+    section: str | None = strawberry.field(description="The section it is about.")
+    place: str | None = strawberry.field(description="The place in the section, such as `gpus.3.uuid`.")
+
+
+def slot_error(slot: Slot) -> SlotError | None:
+    """Return a slot's refusal as GraphQL shows it."""
+    refusal = slot.refusal
+    if refusal is None:
+        return None
+    inside = refusal if isinstance(refusal, InvalidSection) else None
+    return SlotError(
+        code=refusal.code.value,
+        message=refusal.message,
+        section=inside.section if inside else None,
+        place=(inside.place or None) if inside else None,
+    )
+
+
+@strawberry.input(description="The hashes of a node's sections.")
+class HashReportInput:
+    """One entry of recordInventoryHashes."""
+
+    node_id: strawberry.ID = strawberry.field(description="The node.")
+    hashes: list[SectionHashInput] = strawberry.field(description="All of its sections' hashes.")
+
+
+@strawberry.type(description="The answer to one hash report.")
+class HashReportResult:
+    """One slot of recordInventoryHashes."""
+
+    node_id: strawberry.ID = strawberry.field(description="The node.")
+    request_sections: list[str] = strawberry.field(description="Sections whose bytes the server needs.")
+    error: SlotError | None = strawberry.field(description="Why the entry was refused.")
+
+
+@strawberry.input(description="A section's bytes.")
+class SectionInput:
+    """Name, hash and bytes."""
+
+    name: str = strawberry.field(description="system, cpu, memory, gpus, nics, disks, os or images.")
+    sha256: str = strawberry.field(description="SHA-256 of the bytes, in hexadecimal.")
+    content: Base64 = strawberry.field(description="The bytes: a JSON document in UTF-8, kept exactly as sent.")
+
+
+@strawberry.input(description="Sections of a node.")
+class SectionsInput:
+    """One entry of ingestSections."""
+
+    node_id: strawberry.ID = strawberry.field(description="The node.")
+    sections: list[SectionInput] = strawberry.field(description="The sections.")
+
+
+@strawberry.type(description="The answer to one node's sections.")
+class IngestResult:
+    """One slot of ingestSections."""
+
+    node_id: strawberry.ID = strawberry.field(description="The node.")
+    stored: list[str] = strawberry.field(description="Sections that are stored now; none when refused.")
+    error: SlotError | None = strawberry.field(description="Why the entry was refused; nothing of it is stored.")
+
+
+def _hashes(given: list[SectionHashInput]) -> list[GivenHash]:
+    return [GivenHash(entry.name, entry.sha256) for entry in given]
+
+
+@strawberry.type(description="What can be changed.")
+class Mutation:
+    """Root fields; each asks for permission first."""
+
+    @strawberry.mutation(description="An agent starts: opens a session, and makes the node at its first hello.")
+    async def hello(
+        self,
+        info: Info,
+        input: Annotated[HelloInput, strawberry.argument(description="What the agent says.")],  # noqa: A002 - contract
+    ) -> HelloResult:
+        """Open a session."""
+        said = Hello(
+            identity_key=input.identity_key,
+            hostname=input.hostname,
+            display_name=input.display_name,
+            management_address=input.management_address,
+            agent_version=input.agent_version,
+            protocol=input.protocol,
+            features=tuple(input.features or ()),
+            boot_id=input.boot_id,
+            session_id=new_id("sess"),
+        )
+        hashes = None if input.hashes is None else _hashes(input.hashes)
+        greeted = await ingest.hello(info.context, said, hashes)
+        return HelloResult(
+            session_id=strawberry.ID(greeted.session_id),
+            request_sections=list(greeted.request_sections),
+            lease_seconds=LEASE_SECONDS,
+            node_id=strawberry.ID(greeted.node_id),
+        )
+
+    @strawberry.mutation(description="Nodes report the hashes of their sections; one slot per entry, in order.")
+    async def record_inventory_hashes(
+        self,
+        info: Info,
+        entries: Annotated[list[HashReportInput], strawberry.argument(description="At most 1,000 nodes' hashes.")],
+    ) -> list[HashReportResult]:
+        """Note hashes and say which sections to send."""
+        given = [(entry.node_id, _hashes(entry.hashes)) for entry in entries]
+        return [
+            HashReportResult(
+                node_id=strawberry.ID(slot.node_id), request_sections=list(slot.sections), error=slot_error(slot)
+            )
+            for slot in await ingest.record_hashes(info.context, given)
+        ]
+
+    @strawberry.mutation(description="Nodes send sections; one slot per entry, in order, and a bad one fails alone.")
+    async def ingest_sections(
+        self,
+        info: Info,
+        entries: Annotated[list[SectionsInput], strawberry.argument(description="At most 200 nodes' sections.")],
+    ) -> list[IngestResult]:
+        """Verify and store sections."""
+        given = [
+            (entry.node_id, [GivenSection(part.name, part.sha256, part.content) for part in entry.sections])
+            for entry in entries
+        ]
+        return [
+            IngestResult(node_id=strawberry.ID(slot.node_id), stored=list(slot.sections), error=slot_error(slot))
+            for slot in await ingest.ingest_sections(info.context, given)
+        ]

@@ -1,0 +1,58 @@
+"""Scalars that GraphQL itself does not have."""
+
+from typing import Any, Final, NewType
+
+import strawberry
+from strawberry.exceptions import StrawberryInputCoercionError
+from strawberry.types.scalar import ScalarDefinition
+
+BigInt = NewType("BigInt", int)
+Cursor = NewType("Cursor", str)
+Base64 = NewType("Base64", str)
+JsonValue = NewType("JsonValue", object)
+
+_INT64: Final = 2**63
+
+
+def _big_int(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise StrawberryInputCoercionError(f"BigInt takes an integer as a string, not {value!r}")
+    try:
+        number = int(value)
+    except ValueError as error:
+        raise StrawberryInputCoercionError(f"BigInt takes an integer as a string, not {value!r}") from error
+    if not -_INT64 <= number < _INT64:
+        raise StrawberryInputCoercionError(f"BigInt holds 64 bits; {number} is beyond")
+    return number
+
+
+def _text(kind: str) -> Any:  # noqa: ANN401 - a parser as Strawberry takes it
+    def parse(value: object) -> str:
+        if not isinstance(value, str):
+            raise StrawberryInputCoercionError(f"{kind} takes a string, not {type(value).__name__}")
+        return value
+
+    return parse
+
+
+SCALARS: Final[dict[object, ScalarDefinition]] = {
+    BigInt: strawberry.scalar(
+        name="BigInt", description="A 64-bit integer as a string.", serialize=str, parse_value=_big_int
+    ),
+    Cursor: strawberry.scalar(
+        name="Cursor",
+        description="An opaque place in a list or in the feed; feed cursors and page cursors are not interchangeable.",
+        serialize=str,
+        parse_value=_text("Cursor"),
+    ),
+    # Decoded by the use case, so that a bad one is refused in its own result slot.
+    Base64: strawberry.scalar(
+        name="Base64", description="Bytes in base64.", serialize=str, parse_value=_text("Base64")
+    ),
+    JsonValue: strawberry.scalar(
+        name="JSON",
+        description="Any JSON value; 64-bit integers in it are strings.",
+        serialize=lambda value: value,
+        parse_value=lambda value: value,
+    ),
+}

@@ -1,0 +1,56 @@
+"""Sites and pools."""
+
+from typing import TYPE_CHECKING, Annotated, cast
+
+import strawberry
+
+from db.database import Row
+from resolvers import reading
+from schema.arguments import After, First
+from schema.connections import Connection
+from schema.enums import PoolAgent, PoolClass, Sharing, SiteKind
+from schema.objects import Info, NodeInterface, RowTyped
+from schema.scalars import JsonValue
+
+if TYPE_CHECKING:
+    from schema.compute_node import ComputeNode
+
+LazyComputeNode = Annotated["ComputeNode", strawberry.lazy("schema.compute_node")]
+
+
+@strawberry.type(description="A boot and failure domain.")
+class Site(RowTyped, NodeInterface):
+    """A row of sites."""
+
+    name: str = strawberry.field(description="Name, unique in its tenant.")
+    iam_region: str = strawberry.field(description="Geographic label.")
+    kind: SiteKind = strawberry.field(description="Whose hardware it holds.")
+
+    @strawberry.field(description="Its nodes.")
+    async def nodes(self, info: Info, first: First = 50, after: After = None) -> Connection[LazyComputeNode]:
+        """Page the site's nodes."""
+        found = await reading.site_nodes(info.context, self.id, first, after)
+        return cast("Connection[LazyComputeNode]", found)
+
+
+@strawberry.type(description="A scheduling and policy domain in one site.")
+class Pool(RowTyped, NodeInterface):
+    """A row of pools."""
+
+    name: str = strawberry.field(description="Name, unique in its tenant.")
+    pool_class: PoolClass = strawberry.field(name="class", description="What its machines are used as.")
+    gpu_model: str | None = strawberry.field(description="The one GPU family it holds.")
+    sharing: Sharing = strawberry.field(description="How its GPUs are divided.")
+    agent: PoolAgent = strawberry.field(description="How its machines are reached.")
+    policy: JsonValue = strawberry.field(description="Its policy document.")
+
+    @strawberry.field(description="The site it is in.")
+    async def site(self, info: Info) -> Site | None:
+        """Load the site."""
+        return cast("Site | None", await reading.site_or_none(info.context, cast("Row", self).site_id))
+
+    @strawberry.field(description="Its nodes.")
+    async def nodes(self, info: Info, first: First = 50, after: After = None) -> Connection[LazyComputeNode]:
+        """Page the pool's nodes."""
+        found = await reading.pool_nodes(info.context, self.id, first, after)
+        return cast("Connection[LazyComputeNode]", found)

@@ -1,0 +1,51 @@
+"""The root of subscriptions."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Annotated, cast
+
+import strawberry
+
+from resolvers import events as cases
+from resolvers.events import EventQuery
+from schema.arguments import FeedAfter
+from schema.compute_node import NodeFilter, node_query
+from schema.event import Event, EventFilter, NodeIds, NodeInventoryChanged, event_query
+from schema.objects import Info
+
+
+@strawberry.type(description="What can be followed. With `after`, every event comes once, in order, over reconnects.")
+class Subscription:
+    """Root fields; each asks for permission first."""
+
+    @strawberry.subscription(description="Inventories that were applied.")
+    async def node_inventory_changed(
+        self,
+        info: Info,
+        node_ids: NodeIds = None,
+        filter: Annotated[  # noqa: A002 - the contract's name
+            NodeFilter | None, strawberry.argument(description="Only events about nodes that fit now.")
+        ] = None,
+        after: FeedAfter = None,
+    ) -> AsyncIterator[NodeInventoryChanged]:
+        """Follow `node.inventory.changed`."""
+        cases.refuse_empty_ids("nodeIds", node_ids)
+        query = EventQuery(
+            types=frozenset({"node.inventory.changed"}),
+            node_ids=frozenset(node_ids or ()),
+            nodes=node_query(filter),
+        )
+        async for event in cases.subscribe(info.context, query, after):
+            yield cast("NodeInventoryChanged", event)
+
+    @strawberry.subscription(description="Events of any type.")
+    async def events(
+        self,
+        info: Info,
+        filter: Annotated[EventFilter | None, strawberry.argument(description="Which events.")] = None,  # noqa: A002
+        after: FeedAfter = None,
+    ) -> AsyncIterator[Event]:
+        """Follow the feed."""
+        query = replace(event_query(filter))
+        async for event in cases.subscribe(info.context, query, after):
+            yield cast("Event", event)
