@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from domain.documents.document import Count, Document, Section
 
@@ -44,11 +44,19 @@ class NvLink(Document, frozen=True):
 class Fabric(Document, frozen=True):
     """The GPU's registration with the NVLink fabric."""
 
-    state: Annotated[str | None, Meta(description="`completed`, `in_progress`, `not_started`, `not_supported`.")] = None
+    state: Annotated[
+        str | None, Meta(description="`completed`, `in_progress` or `not_started`; absent on parts without a fabric.")
+    ] = None
     status: Annotated[str | None, Meta(description="`success`, or what the registration failed with.")] = None
     cluster_uuid: Annotated[str | None, Meta(description="Cluster; absent without a multi-node domain.")] = None
     clique_id: Annotated[Count | None, Meta(description="Clique; compares only inside one cluster.")] = None
-    health: Annotated[str | None, Meta(description="Health summary: `healthy`, `unhealthy`.")] = None
+    health: Annotated[str | None, Meta(description="Health summary: `healthy`, `unhealthy` or `limited_capacity`.")] = (
+        None
+    )
+    health_issues: Annotated[
+        tuple[str, ...],
+        Meta(description="What the health mask reports, such as `route_unhealthy`; bits without a name as `0x…`."),
+    ] = ()
 
 
 class RowRemap(Document, frozen=True):
@@ -112,14 +120,23 @@ class Gpu(Document, frozen=True):
     fabric: Annotated[Fabric | None, Meta(description="NVLink fabric.")] = None
     health: Annotated[GpuHealth | None, Meta(description="Health counters.")] = None
     pcie_link_width: Annotated[LinkWidth | None, Meta(description="PCIe link width.")] = None
+    virtualization: Annotated[
+        str | None,
+        Meta(description="`pass_through` or `vgpu` inside a guest, `host_vgpu` on its host; absent on bare metal."),
+    ] = None
     lost: Annotated[bool | None, Meta(description="PCI lists the GPU but the driver cannot reach it.")] = None
+
+
+def _not_said() -> Enumeration:
+    """Silence is not absence: a section that does not say it is complete is not, and makes no GPU missing."""
+    return Enumeration.INCOMPLETE
 
 
 class GpusSection(Section, frozen=True):
     """The GPUs of the machine. A complete enumeration of none is a healthy host without GPUs."""
 
-    # Silence is not absence: a section that does not say it is complete is not, and makes no GPU missing.
-    enumeration: Annotated[Enumeration, Meta(description="How far counting got.")] = Enumeration.INCOMPLETE
+    # A factory, because a plain default would be left out of the bytes: the section always says how far it got.
+    enumeration: Annotated[Enumeration, Meta(description="How far counting got.")] = field(default_factory=_not_said)
     reason: Annotated[str | None, Meta(description="Why the enumeration is not complete.")] = None
     driver_version: Annotated[str | None, Meta(description="Driver, such as `580.105.08`.")] = None
     cuda_driver_version: Annotated[str | None, Meta(description="Newest CUDA the driver serves, such as `13.0`.")] = (
