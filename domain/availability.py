@@ -40,7 +40,8 @@ _WORDS: Final = {
 _BLANK_CODES: Final = 16  # each blank range holds this many codes: not found, not supported, not permissioned, ...
 _BLANK_32: Final = 0x7FFFFFF0
 _BLANK_64: Final = 0x7FFFFFFFFFFFFFF0
-_FLOAT_ROUND_TRIP: Final = float(_BLANK_64)  # 2**63: where every 64-bit blank lands as a double
+# Where every 64-bit blank and the 64-bit all-ones land as a double.
+_FLOAT_ROUND_TRIPS: Final = (2.0**63, 2.0**64)
 _SCALED_BLANK_64: Final = 140737488355328.0  # 2**47: the 64-bit blank printed as a 16.16 fixed point fraction
 _ALL_ONES: Final = frozenset({0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF})
 
@@ -62,7 +63,7 @@ def of_number(number: float | None) -> Availability:
     if number is None or number != number:  # noqa: PLR0124 - NaN is the number that differs from itself
         return Availability.UNKNOWN
     if isinstance(number, float):
-        blank = number in {_FLOAT_ROUND_TRIP, _SCALED_BLANK_64}
+        blank = number in {*_FLOAT_ROUND_TRIPS, _SCALED_BLANK_64}
         if blank or abs(number) == float("inf"):
             return Availability.UNKNOWN
         if not number.is_integer():

@@ -34,6 +34,6 @@ def format_id(prefix: Prefix, at_ms: int, entropy: int) -> str:
 
 
 def has_prefix(text: str, prefix: Prefix) -> bool:
-    """Say whether `text` is an id of that kind."""
+    """Say whether `text` is an id of that kind; 26 digits of 5 bits hold 130, of which a ULID uses 128."""
     head, _, body = text.partition("_")
-    return head == prefix and len(body) == ULID_LENGTH and all(char in CROCKFORD for char in body)
+    return head == prefix and len(body) == ULID_LENGTH and body[0] <= "7" and all(char in CROCKFORD for char in body)

@@ -10,11 +10,11 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from domain import pci
-from domain.availability import Availability
+from domain.availability import Availability, known_text
 from domain.digest import is_sha256, section_sha256
 from domain.documents.cpu import CpuSection
 from domain.documents.disks import DisksSection
-from domain.documents.document import Section
+from domain.documents.document import Document, Section
 from domain.documents.gpus import Gpu, GpusSection
 from domain.documents.images import ImagesSection
 from domain.documents.memory import MemorySection
@@ -24,6 +24,7 @@ from domain.documents.system import SystemSection
 from domain.errors import InvalidSection
 
 Item = TypeVar("Item")
+Wanted = TypeVar("Wanted", bound=Section)
 
 SECTION_TYPES: Final[Mapping[str, type[Section]]] = {
     "system": SystemSection,
@@ -36,11 +37,16 @@ SECTION_TYPES: Final[Mapping[str, type[Section]]] = {
     "images": ImagesSection,
 }
 SECTION_NAMES: Final = tuple(SECTION_TYPES)
+_NAMES: Final = {kind: name for name, kind in SECTION_TYPES.items()}
 SECTION_BYTES_MAX: Final = 4 * 1024 * 1024
 """The largest section accepted; the largest real ones (flags, DIMMs, hundreds of images) stay under 200 KiB."""
 
 _DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in SECTION_TYPES.items()}
 _NUL: Final = rb"\u0000"
+# `\\u0000` is an escaped backslash before the letters u0000; only an odd number of backslashes escapes a NUL.
+_ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_UUID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_IDENTITY_SHOWN_MAX: Final = 80
 _PLACE: Final = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
 
 
@@ -75,8 +81,9 @@ def verify(name: str, sha256: str, content: bytes) -> Section:
 
 def decode(name: str, content: bytes) -> Section:
     """Decode a section's bytes; raises InvalidSection when they are not JSON, of a wrong type, or name an id twice."""
-    if _NUL in content:
-        raise InvalidSection(name, _place_of_nul(content), "a text holds U+0000, which no source of facts reports")
+    nul = _ESCAPED_NUL.search(content) if _NUL in content else None
+    if nul is not None:
+        raise InvalidSection(name, f"byte {nul.start()}", "a text holds U+0000, which no source of facts reports")
     try:
         section = _DECODERS[name].decode(content)
     except msgspec.ValidationError as error:
@@ -98,9 +105,15 @@ def encode(section: Section) -> bytes:
     return msgspec.json.encode(section, order="deterministic")
 
 
-def as_json(section: Section) -> dict[str, Any]:
-    """Return the decoded document for storage: like the bytes, but 64-bit amounts are strings."""
-    built = msgspec.to_builtins(section)
+def section_of(sections: Mapping[str, Section], kind: type[Wanted]) -> Wanted | None:
+    """Return the section of that kind from a set of sections by name, or None when it did not come."""
+    found = sections.get(_NAMES[kind])
+    return found if isinstance(found, kind) else None
+
+
+def as_json(document: Document) -> dict[str, Any]:
+    """Return a decoded section, or a part of one, for storage: like the bytes, but 64-bit amounts are strings."""
+    built = msgspec.to_builtins(document)
     return {key: _stringify_bytes(key, value) for key, value in built.items()}
 
 
@@ -114,10 +127,6 @@ def _stringify_bytes(key: str, value: Any) -> Any:  # noqa: ANN401 - any JSON va
             return str(value)
         case _:
             return value
-
-
-def _place_of_nul(content: bytes) -> str:
-    return f"byte {content.index(_NUL)}"
 
 
 def _refuse_known_as_unavailable(name: str, section: Section) -> None:
@@ -153,13 +162,15 @@ def _refuse_repeats(
             continue
         first = seen.setdefault(identity, index)
         if first != index:
-            problem = f"{field} {identity!r} is already that of {place}.{first}; an id may stand once in a section"
+            shown = identity[:_IDENTITY_SHOWN_MAX]
+            problem = f"{field} {shown!r} is already that of {place}.{first}; an id may stand once in a section"
             raise InvalidSection(section, f"{place}.{index}", problem)
 
 
 def gpu_uuid(gpu: Gpu) -> str | None:
-    """Return the UUID that identifies the GPU, or None: an all-zero UUID identifies nothing."""
-    if gpu.uuid is None or not gpu.uuid.strip():
+    """Return the UUID that identifies the GPU, or None: an all-zero UUID or a text of another kind is none."""
+    uuid = known_text(gpu.uuid)
+    if uuid is None or not _UUID.fullmatch(uuid):
         return None
-    body = gpu.uuid.removeprefix("GPU-").replace("-", "")
-    return None if set(body) <= {"0"} else gpu.uuid
+    body = uuid.removeprefix("GPU-").replace("-", "")
+    return None if set(body) <= {"0"} else uuid

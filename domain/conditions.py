@@ -1,0 +1,168 @@
+"""Conditions of a node: typed statements, each with the moment since which it has its status (rule 8)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, assert_never
+
+from domain.device_plan import DeviceConflict
+from domain.devices import complete_classes
+from domain.documents.document import Section
+from domain.documents.gpus import Enumeration, GpusSection
+from domain.sections import section_of
+
+CONFLICTS_NAMED_MAX: Final = 8
+
+
+class ConditionStatus(StrEnum):
+    """Whether the statement holds."""
+
+    TRUE = "true"
+    FALSE = "false"
+    UNKNOWN = "unknown"
+
+
+class ConditionPolicy(StrEnum):
+    """What a condition that holds does to placement."""
+
+    NO_SCHEDULE = "no_schedule"
+    NO_SCHEDULE_ON_VPS_HOST = "no_schedule_on_vps_host"
+    """NoSchedule in `vps-host` pools, an alert elsewhere."""
+    DEVICE = "device"
+    """It quarantines the GPU; the node stays."""
+    ALERT = "alert"
+
+
+POLICIES: Final[Mapping[str, ConditionPolicy]] = {
+    # inventory
+    "GpuCountMismatch": ConditionPolicy.NO_SCHEDULE,
+    "GpuModelUnknown": ConditionPolicy.NO_SCHEDULE,
+    "DuplicateIdentity": ConditionPolicy.NO_SCHEDULE,
+    "InventoryDegraded": ConditionPolicy.ALERT,
+    "RowRemapPending": ConditionPolicy.DEVICE,
+    "RowRemapFailed": ConditionPolicy.DEVICE,
+    "UncorrectableEcc": ConditionPolicy.DEVICE,
+    "NvlinkDegraded": ConditionPolicy.DEVICE,
+    # health
+    "Xid79": ConditionPolicy.NO_SCHEDULE,
+    "Xid95": ConditionPolicy.NO_SCHEDULE,
+    # hygiene
+    "DriverMismatch": ConditionPolicy.NO_SCHEDULE,
+    "CertExpiring": ConditionPolicy.NO_SCHEDULE,
+    "DaemonOutdated": ConditionPolicy.NO_SCHEDULE,
+    # host pressure
+    "CpuPressure": ConditionPolicy.NO_SCHEDULE_ON_VPS_HOST,
+    "MemoryPressure": ConditionPolicy.NO_SCHEDULE_ON_VPS_HOST,
+    "DiskPressure": ConditionPolicy.NO_SCHEDULE_ON_VPS_HOST,
+    # daemon
+    "ForeignGpuExposure": ConditionPolicy.NO_SCHEDULE,
+    "PodResourcesUnavailable": ConditionPolicy.NO_SCHEDULE,
+    "KubernetesReleaseStuck": ConditionPolicy.NO_SCHEDULE,
+    "KubernetesReleasesUnreadable": ConditionPolicy.NO_SCHEDULE,
+    "KubernetesReleased": ConditionPolicy.ALERT,
+    "KubernetesTaintsDrift": ConditionPolicy.ALERT,
+    "FabricManagerDown": ConditionPolicy.ALERT,
+    "MPSDown": ConditionPolicy.ALERT,
+    "RebootRequired": ConditionPolicy.ALERT,
+    "HostManagedExternally": ConditionPolicy.ALERT,
+    # lifecycle
+    "AcceptanceFailed": ConditionPolicy.NO_SCHEDULE,
+    "NodeUnreachable": ConditionPolicy.NO_SCHEDULE,
+    "ClockSkew": ConditionPolicy.ALERT,
+    "PcieReplayHigh": ConditionPolicy.ALERT,
+}
+"""By type; a type without a row is an alert."""
+
+NO_SCHEDULE: Final = frozenset(kind for kind, policy in POLICIES.items() if policy is ConditionPolicy.NO_SCHEDULE)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition as stored; `no_schedule` says that it keeps work off the node while it is true."""
+
+    type: str
+    status: ConditionStatus
+    reason: str | None
+    message: str | None
+    since: datetime
+    no_schedule: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a source says of a condition now."""
+
+    type: str
+    status: ConditionStatus
+    reason: str | None = None
+    message: str | None = None
+
+
+def transition(current: Mapping[str, Condition], observed: Iterable[Observed], now: datetime) -> tuple[Condition, ...]:
+    """Return the conditions that change, by type; the last word on a type counts.
+
+    `since` moves only with the status. A type that was never written and is false says nothing new.
+    """
+    changed = []
+    for said in {each.type: each for each in observed}.values():
+        known = current.get(said.type)
+        if known is None and said.status is ConditionStatus.FALSE:
+            continue
+        since = known.since if known is not None and known.status is said.status else now
+        condition = Condition(said.type, said.status, said.reason, said.message, since, said.type in NO_SCHEDULE)
+        if condition != known:
+            changed.append(condition)
+    return tuple(sorted(changed, key=lambda condition: condition.type))
+
+
+def merge_no_schedule_reasons(current: Sequence[str], owned: Iterable[Condition]) -> tuple[str, ...]:
+    """Add the types that hold and drop those that do not; every entry of another owner stays where it is.
+
+    A condition that is unknown changes nothing: absence is not recovery.
+    """
+    verdicts = {
+        condition.type: condition.no_schedule and condition.status is ConditionStatus.TRUE
+        for condition in owned
+        if condition.status is not ConditionStatus.UNKNOWN
+    }
+    kept = [reason for reason in current if verdicts.get(reason, True)]
+    added = sorted(reason for reason, holds in verdicts.items() if holds and reason not in kept)
+    return (*kept, *added)
+
+
+def inventory_conditions(sections: Mapping[str, Section], conflicts: Sequence[DeviceConflict]) -> tuple[Observed, ...]:
+    """Say what a node's sections and the devices it could not take mean; a section that did not come says nothing."""
+    gpus = section_of(sections, GpusSection)
+    said = [] if gpus is None else [_inventory_degraded(gpus)]
+    if conflicts:
+        said.append(_duplicate_identity(conflicts))
+    elif _lists_devices_in_full(sections):
+        said.append(Observed("DuplicateIdentity", ConditionStatus.FALSE))
+    return tuple(said)
+
+
+def _inventory_degraded(gpus: GpusSection) -> Observed:
+    match gpus.enumeration:
+        case Enumeration.COMPLETE:
+            return Observed("InventoryDegraded", ConditionStatus.FALSE)
+        case Enumeration.INCOMPLETE:
+            return Observed("InventoryDegraded", ConditionStatus.TRUE, "EnumerationIncomplete", gpus.reason)
+        case Enumeration.UNAVAILABLE:
+            return Observed("InventoryDegraded", ConditionStatus.TRUE, "EnumerationUnavailable", gpus.reason)
+        case _:
+            assert_never(gpus.enumeration)
+
+
+def _duplicate_identity(conflicts: Sequence[DeviceConflict]) -> Observed:
+    named = [f"{conflict.device_id} is a device of {conflict.owner}" for conflict in conflicts[:CONFLICTS_NAMED_MAX]]
+    if len(conflicts) > len(named):
+        named.append(f"and {len(conflicts) - len(named)} more")
+    return Observed("DuplicateIdentity", ConditionStatus.TRUE, "DeviceOwnedElsewhere", "; ".join(named))
+
+
+def _lists_devices_in_full(sections: Mapping[str, Section]) -> bool:
+    """Say whether a duplicated device would have shown: every list of devices that came is complete."""
+    complete = complete_classes(sections)
+    came = {name for name in ("gpus", "nics", "disks") if name in sections}
+    return len(complete) == len(came) > 0

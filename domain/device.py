@@ -1,0 +1,93 @@
+"""A device: a unit of hardware with a stable id."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from domain.availability import Availability
+from domain.documents.document import Section
+from domain.ids import DeviceId, NodeId
+from domain.jsonvalue import JsonValue
+
+_NOT_IN_ID: Final = re.compile(r"[^A-Za-z0-9._:@-]+")
+_PART_LENGTH_MAX: Final = 128
+_DIGEST_LENGTH: Final = 16
+
+
+class DeviceClass(StrEnum):
+    """What a device is."""
+
+    GPU = "gpu"
+    GPU_MIG = "gpu.mig"
+    GPU_SLOT = "gpu.slot"
+    NIC = "nic"
+    NIC_VF = "nic.vf"
+    DISK = "disk"
+    NODE = "node"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A device as inventory sees it.
+
+    `bookable` says that it is an atom; whether it may be booked now also depends on `healthy` and `missing`.
+    `attributes` holds what only devices of its class have, by names as in the sections; `not_known` names the facts
+    without a value and why. `index`, `pci_bus_id` and `numa_node` may change at every boot.
+    """
+
+    id: DeviceId
+    node_id: NodeId
+    device_class: DeviceClass
+    parent_id: DeviceId | None = None
+    bookable: bool = False
+    healthy: bool = True
+    missing: bool = False
+    partition_pending: bool = False
+    gpu_product: str | None = None
+    gpu_model: str | None = None
+    vram_gib: float | None = None
+    index: int | None = None
+    pci_bus_id: str | None = None
+    numa_node: int | None = None
+    architecture: str | None = None
+    compute_capability: str | None = None
+    driver_version: str | None = None
+    mig_capable: bool | None = None
+    nvlink_peers: tuple[DeviceId, ...] = ()
+    fabric_cluster: str | None = None
+    fabric_clique: str | None = None
+    attributes: Mapping[str, JsonValue] = field(default_factory=dict)
+    not_known: Mapping[str, Availability] = field(default_factory=dict)
+
+
+def place_id(node_id: NodeId, device_class: DeviceClass, place: str) -> DeviceId:
+    """Return the id of a device that is identified only within its node, such as by its PCI address."""
+    return DeviceId(f"{node_id}/{device_class.value}/{id_part(place)}")
+
+
+def id_part(text: str) -> str:
+    """Bring a text into the characters and the length of a part of an id."""
+    name = _NOT_IN_ID.sub("-", text)
+    if len(name) <= _PART_LENGTH_MAX:
+        return name
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{name[: _PART_LENGTH_MAX - _DIGEST_LENGTH - 1]}-{digest}"
+
+
+def is_place_id(device_id: DeviceId, node_id: NodeId) -> bool:
+    """Say whether the id holds only within its node."""
+    return device_id.startswith(f"{node_id}/")
+
+
+def not_known_by_item(section: Section, items: str) -> dict[str, dict[str, Availability]]:
+    """Sort the section's unavailable facts (`gpus.3.serial`) by the item they are of: `{"3": {"serial": …}}`."""
+    sorted_facts: dict[str, dict[str, Availability]] = {}
+    for path, availability in section.unavailable.items():
+        head, _, rest = path.partition(".")
+        index, _, fact = rest.partition(".")
+        if head == items and fact:
+            sorted_facts.setdefault(index, {})[fact] = availability
+    return sorted_facts

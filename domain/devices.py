@@ -1,0 +1,51 @@
+"""The devices that a node's sections show."""
+
+from collections.abc import Iterator, Mapping
+
+from domain.device import Device, DeviceClass
+from domain.disk_devices import disk_devices
+from domain.documents.disks import DisksSection
+from domain.documents.document import Section
+from domain.documents.gpus import Enumeration, GpusSection
+from domain.documents.nics import NicsSection
+from domain.gpu_devices import gpu_devices
+from domain.ids import NodeId
+from domain.nic_devices import nic_devices
+from domain.sections import section_of
+
+__all__ = ["Device", "DeviceClass", "complete_classes", "devices_of"]
+
+
+def devices_of(node_id: NodeId, sections: Mapping[str, Section]) -> tuple[Device, ...]:
+    """Return whole GPUs, physical network ports and disks; each id stands once, for the first that has it."""
+    found: dict[str, Device] = {}
+    for device in _devices(node_id, sections):
+        found.setdefault(device.id, device)
+    return tuple(found.values())
+
+
+def complete_classes(sections: Mapping[str, Section]) -> frozenset[DeviceClass]:
+    """Return the classes that the sections list in full: only of those can a device be missing."""
+    gpus = section_of(sections, GpusSection)
+    lists = {
+        DeviceClass.GPU: "gpus" if gpus is not None and gpus.enumeration is Enumeration.COMPLETE else None,
+        DeviceClass.NIC: "nics",
+        DeviceClass.DISK: "disks",
+    }
+    return frozenset(
+        device_class
+        for device_class, name in lists.items()
+        if name is not None and name in sections and name not in sections[name].unavailable
+    )
+
+
+def _devices(node_id: NodeId, sections: Mapping[str, Section]) -> Iterator[Device]:
+    gpus = section_of(sections, GpusSection)
+    nics = section_of(sections, NicsSection)
+    disks = section_of(sections, DisksSection)
+    if gpus is not None:
+        yield from gpu_devices(node_id, gpus)
+    if nics is not None:
+        yield from nic_devices(node_id, nics)
+    if disks is not None:
+        yield from disk_devices(node_id, disks)

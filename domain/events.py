@@ -1,0 +1,54 @@
+"""Events that a decision publishes; they commit with the change they tell (rules 3 and 8)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from domain.changes.change import Change
+from domain.conditions import Condition
+from domain.jsonvalue import JsonValue
+
+INVENTORY_CHANGED: Final = "node.inventory.changed"
+CONDITION_CHANGED: Final = "node.condition.changed"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEvent:
+    """An event without its id, tenant, node and time, which the writer adds."""
+
+    type: str
+    payload: dict[str, JsonValue]
+
+
+def inventory_changed(digest: str, sections: Sequence[str], changes: Sequence[Change]) -> PlannedEvent:
+    """Tell that a node's set of sections changed; `snapshotId` is added by who appends the snapshot."""
+    payload: dict[str, JsonValue] = {
+        "digest": digest,
+        "sections": list(sections),
+        "advisory": False,
+        "changes": [{"type": change.type.value, **_change(change)} for change in changes],
+    }
+    return PlannedEvent(INVENTORY_CHANGED, payload)
+
+
+def hardware_changed(change: Change) -> PlannedEvent:
+    """Tell one change, as an event of its type."""
+    return PlannedEvent(change.type.value, _change(change))
+
+
+def condition_changed(condition: Condition) -> PlannedEvent:
+    """Tell a condition's new state."""
+    return PlannedEvent(
+        CONDITION_CHANGED,
+        {
+            "condition": condition.type,
+            "status": condition.status.value,
+            "reason": condition.reason,
+            "message": condition.message,
+            "noSchedule": condition.no_schedule,
+        },
+    )
+
+
+def _change(change: Change) -> dict[str, JsonValue]:
+    return {"deviceId": change.device_id, "before": change.before, "after": change.after}

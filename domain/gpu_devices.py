@@ -1,0 +1,143 @@
+"""The GPUs of a node as devices."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from domain import pci
+from domain.availability import Availability, known_text
+from domain.device import Device, DeviceClass, not_known_by_item, place_id
+from domain.documents.gpus import Fabric, Gpu, GpusSection
+from domain.facts import facts
+from domain.ids import DeviceId, NodeId
+from domain.sections import gpu_uuid
+
+MIB_PER_GIB: Final = 1024
+_ATTRIBUTES: Final = (
+    "name",
+    "serial",
+    "part_number",
+    "vbios",
+    "unified_memory",
+    "virtualization",
+    "ecc_mode",
+    "mig_mode",
+    "pcie_link_width",
+    "health",
+    "lost",
+)
+_FABRIC_ATTRIBUTES: Final = {"state": "fabricState", "status": "fabricStatus", "health": "fabricHealth"}
+# Facts that devices name otherwise than the section does.
+_RENAMED: Final[Mapping[str, tuple[str, ...]]] = {
+    "vramMiB": ("vramGiB",),
+    "nvlinks": ("nvlinkPeers",),
+    "migMode": ("migMode", "migCapable"),
+    "migMode.current": ("migMode.current", "migCapable"),
+    "fabric": ("fabricCluster", "fabricClique"),
+    "fabric.clusterUuid": ("fabricCluster",),
+    "fabric.cliqueId": ("fabricClique",),
+    "fabric.state": ("fabricState",),
+    "fabric.status": ("fabricStatus",),
+    "fabric.health": ("fabricHealth",),
+}
+
+
+def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
+    """Return whole GPUs; one that is partitioned, or about to be, is no atom."""
+    ids = _ids(node_id, section.gpus)
+    peers = _nvlink_peers(ids, section.gpus)
+    unavailable = not_known_by_item(section, "gpus")
+    driver = known_text(section.driver_version)
+    no_driver = section.unavailable.get("driverVersion")
+    devices = []
+    for position, (device_id, gpu) in enumerate(zip(ids, section.gpus, strict=True)):
+        reasons = unavailable.get(str(position), {})
+        not_known = {name: why for fact, why in reasons.items() for name in _RENAMED.get(fact, (fact,))}
+        mig_capable = _mig_capable(gpu, reasons)
+        if mig_capable is not None:
+            not_known.pop("migCapable", None)
+        if no_driver is not None:
+            not_known["driverVersion"] = no_driver
+        cluster, clique = _domain(gpu.fabric)
+        devices.append(
+            Device(
+                id=device_id,
+                node_id=node_id,
+                device_class=DeviceClass.GPU,
+                bookable=not _is_partitioned(gpu) and not _is_partition_pending(gpu),
+                healthy=not gpu.lost,
+                partition_pending=_is_partition_pending(gpu),
+                vram_gib=None if gpu.vram_mib is None else gpu.vram_mib / MIB_PER_GIB,
+                index=gpu.index,
+                pci_bus_id=pci.canonical(gpu.pci_bus_id),
+                numa_node=gpu.numa_node,
+                architecture=known_text(gpu.architecture),
+                compute_capability=known_text(gpu.compute_capability),
+                driver_version=driver,
+                mig_capable=mig_capable,
+                nvlink_peers=peers[device_id],
+                fabric_cluster=cluster,
+                fabric_clique=clique,
+                attributes={**facts(gpu, _ATTRIBUTES), **_fabric_attributes(gpu.fabric)},
+                not_known=not_known,
+            )
+        )
+    return tuple(devices)
+
+
+def _ids(node_id: NodeId, gpus: Sequence[Gpu]) -> list[DeviceId]:
+    ids = []
+    without_any = 0
+    for gpu in gpus:
+        uuid, address = gpu_uuid(gpu), pci.canonical(gpu.pci_bus_id)
+        if uuid is not None:
+            ids.append(DeviceId(uuid))
+        elif address is not None:
+            ids.append(place_id(node_id, DeviceClass.GPU, address))
+        else:
+            # A GPU built into the processor has no address; a machine has one of those.
+            ids.append(place_id(node_id, DeviceClass.GPU, f"integrated-{without_any}"))
+            without_any += 1
+    return ids
+
+
+def _nvlink_peers(ids: Sequence[DeviceId], gpus: Sequence[Gpu]) -> dict[DeviceId, tuple[DeviceId, ...]]:
+    """Return each GPU's peers; a link that one end reports joins both."""
+    at = {address: each for each, gpu in zip(ids, gpus, strict=True) if (address := pci.canonical(gpu.pci_bus_id))}
+    peers: dict[DeviceId, set[DeviceId]] = {each: set() for each in ids}
+    for each, gpu in zip(ids, gpus, strict=True):
+        for link in gpu.nvlinks:
+            remote = at.get(pci.canonical(link.remote) or "")
+            if remote is not None and remote != each:
+                peers[each].add(remote)
+                peers[remote].add(each)
+    return {each: tuple(sorted(others)) for each, others in peers.items()}
+
+
+def _is_partitioned(gpu: Gpu) -> bool:
+    current = gpu.mig_mode.current if gpu.mig_mode is not None else None
+    return bool(gpu.mig_instances) if current is None else current
+
+
+def _is_partition_pending(gpu: Gpu) -> bool:
+    mode = gpu.mig_mode
+    return mode is not None and None not in (mode.current, mode.pending) and mode.current is not mode.pending
+
+
+def _mig_capable(gpu: Gpu, reasons: Mapping[str, Availability]) -> bool | None:
+    if gpu.mig_mode is not None and gpu.mig_mode.current is not None:
+        return True
+    reason = reasons.get("migMode", reasons.get("migMode.current"))
+    return False if reason is Availability.UNSUPPORTED else None
+
+
+def _domain(fabric: Fabric | None) -> tuple[str | None, str | None]:
+    """Return cluster and clique; an all-zero cluster is no multi-node domain, and a clique counts only inside one."""
+    cluster = known_text(fabric.cluster_uuid) if fabric is not None else None
+    if fabric is None or cluster is None or set(cluster) <= {"0", "-"}:
+        return None, None
+    return cluster, None if fabric.clique_id is None else str(fabric.clique_id)
+
+
+def _fabric_attributes(fabric: Fabric | None) -> dict[str, str]:
+    known = {} if fabric is None else facts(fabric, _FABRIC_ATTRIBUTES)
+    return {_FABRIC_ATTRIBUTES[name]: str(value) for name, value in known.items()}

@@ -1,0 +1,145 @@
+"""Applying a node's reported inventory: one decision, from its state and the report to all that is to be written."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from domain import events
+from domain.changes.gpus import is_complete
+from domain.conditions import Condition, inventory_conditions, merge_no_schedule_reasons, transition
+from domain.device import is_place_id
+from domain.device_plan import DevicePlan, plan_devices
+from domain.devices import Device, DeviceClass, devices_of
+from domain.diff import Change, ChangeType, diff
+from domain.digest import inventory_digest
+from domain.documents.document import Section
+from domain.documents.gpus import Enumeration, Gpu, GpusSection
+from domain.events import PlannedEvent
+from domain.gpu_devices import MIB_PER_GIB
+from domain.ids import DeviceId, NodeId
+from domain.jsonvalue import JsonValue
+from domain.sections import section_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeState:
+    """What is stored of a node.
+
+    `applied` maps section names to the hashes of the last applied set (None: nothing was applied yet), `sections`
+    holds its documents.
+    """
+
+    node_id: NodeId
+    no_schedule_reasons: tuple[str, ...]
+    applied: Mapping[str, str] | None
+    sections: Mapping[str, Section]
+    devices: tuple[Device, ...]
+    conditions: Mapping[str, Condition]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What the node reported, complete and decoded.
+
+    `owners` names the owner of every one of `claimed_device_ids` that has one; `booked` those of the node's devices
+    that have live bookings.
+    """
+
+    hashes: Mapping[str, str]
+    sections: Mapping[str, Section]
+    owners: Mapping[DeviceId, NodeId]
+    booked: frozenset[DeviceId]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InventoryOutcome:
+    """What to write. Without `changed_sections` the set is the applied one, planned anew: it makes no snapshot."""
+
+    digest: str
+    changed_sections: tuple[str, ...]
+    changes: tuple[Change, ...]
+    devices: DevicePlan
+    conditions: tuple[Condition, ...]
+    no_schedule_reasons: tuple[str, ...]
+    events: tuple[PlannedEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """Everything is as it was written: nothing is to do."""
+
+
+def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOutcome | Unchanged:
+    """Decide what the report changes. Applying the same report to what was written of it is Unchanged."""
+    is_new_set = state.applied is None or dict(state.applied) != dict(report.hashes)
+    changes = _changes(state, report.sections) if is_new_set and state.applied is not None else ()
+    plan = plan_devices(
+        state.devices, devices_of(state.node_id, report.sections), report.sections, report.owners, report.booked
+    )
+    said = inventory_conditions(report.sections, plan.conflicts)
+    conditions = transition(state.conditions, said, now)
+    written = {**state.conditions, **{condition.type: condition for condition in conditions}}
+    owned = [written[each.type] for each in said if each.type in written]
+    reasons = merge_no_schedule_reasons(state.no_schedule_reasons, owned)
+    if not is_new_set and not (plan.upsert or plan.delete or conditions) and reasons == state.no_schedule_reasons:
+        return Unchanged()
+    digest = inventory_digest(report.hashes)
+    changed_sections = _changed_names(state.applied or {}, report.hashes)
+    set_events = [events.inventory_changed(digest, changed_sections, changes)] if is_new_set else []
+    return InventoryOutcome(
+        digest=digest,
+        changed_sections=changed_sections,
+        changes=changes,
+        devices=plan,
+        conditions=conditions,
+        no_schedule_reasons=reasons,
+        events=(*set_events, *map(events.hardware_changed, changes), *map(events.condition_changed, conditions)),
+    )
+
+
+def claimed_device_ids(node_id: NodeId, sections: Mapping[str, Section]) -> frozenset[DeviceId]:
+    """Return the ids of the devices that the sections show: those whose owners a Report names."""
+    return frozenset(device.id for device in devices_of(node_id, sections))
+
+
+def _changed_names(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
+
+
+def _changes(state: NodeState, sections: Mapping[str, Section]) -> tuple[Change, ...]:
+    """Compare with the last applied set, and GPUs with the last good state when that set did not list them in full.
+
+    Else a GPU that left while the enumeration was cut short would never be told.
+    """
+    applied = section_of(state.sections, GpusSection)
+    if applied is not None and is_complete(applied):
+        return diff(state.sections, sections)
+    changes = diff({**state.sections, "gpus": _last_good_gpus(state.devices)}, sections)
+    # A GPU that the cut list did not show may have been there all the time.
+    return tuple(change for change in changes if change.type is not ChangeType.GPU_ADDED)
+
+
+def _last_good_gpus(devices: Iterable[Device]) -> GpusSection:
+    gpus = [device for device in devices if device.device_class is DeviceClass.GPU and not device.missing]
+    drivers = {device.driver_version for device in gpus}
+    return GpusSection(
+        enumeration=Enumeration.COMPLETE,
+        driver_version=drivers.pop() if len(drivers) == 1 else None,
+        gpus=tuple(
+            Gpu(
+                uuid=None if is_place_id(device.id, device.node_id) else device.id,
+                index=device.index,
+                name=_text(device.attributes.get("name")),
+                serial=_text(device.attributes.get("serial")),
+                part_number=_text(device.attributes.get("partNumber")),
+                vbios=_text(device.attributes.get("vbios")),
+                pci_bus_id=device.pci_bus_id,
+                vram_mib=None if device.vram_gib is None else round(device.vram_gib * MIB_PER_GIB),
+            )
+            for device in gpus
+        ),
+    )
+
+
+def _text(value: JsonValue) -> str | None:
+    return value if isinstance(value, str) else None
