@@ -1,8 +1,6 @@
 """Tenants and tokens."""
 
-from datetime import datetime
-
-from db.database import Transaction
+from db.database import Row, Transaction
 from domain.access import Principal, Role, StoredToken
 from domain.ids import TenantId, TokenId
 
@@ -17,6 +15,9 @@ insert into api_tokens (id, tenant_id, name, role, sha256, expires_at) values ($
 on conflict (sha256) do nothing
 """
 _COUNT = "select count(*) from api_tokens where role = $1 and revoked_at is null"
+_LIST = """
+select id, name, role, created_at, expires_at, revoked_at from api_tokens where tenant_id = $1 order by id limit 1000
+"""
 _REVOKE = (
     "update api_tokens set revoked_at = now() where id = $1 and tenant_id = $2 and revoked_at is null returning id"
 )
@@ -42,16 +43,27 @@ async def ensure_tenant(tx: Transaction, tenant_id: TenantId, name: str) -> Tena
     return TenantId(await tx.value(_ENSURE_TENANT, tenant_id, name))
 
 
-async def add_token(tx: Transaction, principal: Principal, sha256: bytes, expires_at: datetime | None) -> None:
+async def add_token(tx: Transaction, principal: Principal, sha256: bytes) -> None:
     """Store a token by its hash; the same token twice is one."""
     await tx.execute(
-        _ADD, principal.token_id, principal.tenant_id, principal.name, principal.role.value, sha256, expires_at
+        _ADD,
+        principal.token_id,
+        principal.tenant_id,
+        principal.name,
+        principal.role.value,
+        sha256,
+        principal.expires_at,
     )
 
 
 async def count_tokens(tx: Transaction, role: Role) -> int:
     """Count the tokens of a role that were not revoked."""
     return int(await tx.value(_COUNT, role.value))
+
+
+async def list_tokens(tx: Transaction, tenant_id: TenantId) -> list[Row]:
+    """Return the tenant's tokens, oldest first, without their hashes."""
+    return await tx.fetch(_LIST, tenant_id)
 
 
 async def revoke_token(tx: Transaction, tenant_id: TenantId, token_id: TokenId) -> bool:

@@ -1,7 +1,7 @@
 """Devices: planned ones in, rows out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -13,6 +13,8 @@ from db.nodes import any_of
 from db.paging import Order
 from db.tables import DeviceRow
 from db.tables.columns import JSONB
+from domain.availability import Availability
+from domain.device import Device, DeviceClass
 from domain.ids import DeviceId, NodeId, TenantId
 
 devices: Final = DeviceRow.__table__  # type: ignore[attr-defined]  # SQLModel gives table classes this attribute
@@ -45,6 +47,27 @@ class DeviceQuery:
         if self.healthy is not None:
             found.append(devices.c.healthy.is_(self.healthy))
         return found
+
+
+_FACTS: Final = tuple(field.name for field in fields(Device))
+
+
+def device_of(row: Row) -> Device:
+    """Return a row as the domain sees it."""
+    facts = {name: row[name] for name in _FACTS}
+    return Device(
+        **facts
+        | {
+            "device_class": DeviceClass(row.device_class),
+            "nvlink_peers": tuple(row.nvlink_peers),
+            "not_known": {fact: Availability(why) for fact, why in row.not_known.items()},
+        }
+    )
+
+
+def row_of(tenant_id: TenantId, device: Device) -> dict[str, Any]:
+    """Return a device as the table's columns, by name."""
+    return {"tenant_id": tenant_id, **{name: getattr(device, name) for name in _FACTS}}
 
 
 async def devices_of_nodes(tx: Transaction, node_ids: Sequence[NodeId]) -> list[Row]:

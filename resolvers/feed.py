@@ -49,6 +49,11 @@ class Feed:
         self._grown = asyncio.Event()
         self.subscribers = 0
 
+    @property
+    def head(self) -> int:
+        """The newest position that this process has read."""
+        return self._head
+
     async def start(self) -> None:
         """Learn where the log ends."""
         async with self._database.transaction() as tx:

@@ -1,0 +1,218 @@
+"""The inventory reconciler: claims nodes whose report is complete, decides in `domain`, writes set-based.
+
+Pending is state in the database, so nothing is lost with a process. A batch that fails is done again one node at a
+time; a node that fails by itself is recorded with its error, keeps its last good inventory and stops nobody else.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import structlog
+
+from db import conditions as condition_store
+from db import devices as device_store
+from db import events as event_store
+from db import inventory as store
+from db import snapshots as snapshot_store
+from db.conditions import NodeCondition
+from db.database import DATABASE_AWAY, Database, Row, Transaction
+from db.events import NewEvent
+from db.identifiers import new_id
+from db.snapshots import NewSnapshot
+from domain.conditions import Condition, ConditionStatus
+from domain.documents.document import Section
+from domain.errors import InvalidSection
+from domain.ids import DeviceId, NodeId, SnapshotId, TenantId
+from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report, claimed_device_ids
+from domain.sections import decode
+from reconcilers.loop import Activation, Reconciler
+
+BATCH_MAX: Final = 64
+PAUSE_SECONDS: Final = 1.0
+ERROR_LENGTH_MAX: Final = 2000
+
+_log = structlog.get_logger("inventory")
+
+
+class DeviceTakenMeanwhile(Exception):  # noqa: N818 - an outcome of a race, not an error
+    """Another node took a device between the decision and the write: decide again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    node_id: NodeId
+    tenant_id: TenantId
+    row: Row
+    state: NodeState
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    claim: _Claim
+    outcome: InventoryOutcome
+    snapshot_id: SnapshotId
+
+
+def inventory(database: Database, now: Callable[[], datetime]) -> Reconciler:
+    """Make the reconciler that applies inventories."""
+
+    async def activate() -> Activation:
+        return await apply_pending(database, now)
+
+    return Reconciler("inventory", activate, PAUSE_SECONDS, database.inventory_pending)
+
+
+async def apply_pending(database: Database, now: Callable[[], datetime], limit: int = BATCH_MAX) -> Activation:
+    """Apply up to `limit` nodes' reports."""
+    claimed: list[NodeId] = []
+    try:
+        async with database.transaction() as tx:
+            rows = await store.claim_pending(tx, limit)
+            claimed = [NodeId(row.node_id) for row in rows]
+            if rows:
+                await _apply(tx, rows, now())
+    except DATABASE_AWAY:
+        raise
+    except Exception as error:  # noqa: BLE001 - whichever node it was, the others go on one at a time
+        _log.warning("a batch failed; going on one node at a time", nodes=len(claimed), error=repr(error))
+        for node_id in claimed:
+            await _apply_alone(database, node_id, now)
+    return Activation(len(claimed), more=len(claimed) == limit)
+
+
+async def _apply_alone(database: Database, node_id: NodeId, now: Callable[[], datetime]) -> None:
+    hashes: dict[str, str] = {}
+    try:
+        async with database.transaction() as tx:
+            rows = await store.claim_pending(tx, 1, node_id)
+            if rows:
+                hashes = rows[0].reported
+                await _apply(tx, rows, now())
+    except (DeviceTakenMeanwhile, *DATABASE_AWAY) as reason:
+        _log.info("a node waits for the next pass", node_id=node_id, reason=repr(reason))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is recorded on the node and logged
+        _log.exception("an inventory cannot be applied", node_id=node_id)
+        text = error.message if isinstance(error, InvalidSection) else repr(error)
+        async with database.transaction() as tx:
+            await store.mark_failed(tx, node_id, hashes, text[:ERROR_LENGTH_MAX])
+
+
+async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
+    claims = await _load(tx, rows)
+    decisions = []
+    for claim in claims:
+        outcome = apply_report(claim.state, claim.report, now)
+        if not isinstance(outcome, Unchanged):
+            decisions.append(_Decision(claim, outcome, SnapshotId(new_id("inv"))))
+    await _save(tx, decisions)
+
+
+async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
+    node_ids = [NodeId(row.node_id) for row in rows]
+    wanted = {
+        (NodeId(row.node_id), name, sha256)
+        for row in rows
+        for name, sha256 in [*row.reported.items(), *(row.applied or {}).items()]
+    }
+    contents = await store.section_contents(tx, sorted(wanted))
+    documents = {key: decode(key[1], content) for key, content in contents.items()}
+
+    def sections(node_id: NodeId, hashes: dict[str, str] | None) -> dict[str, Section]:
+        return {name: documents[node_id, name, sha256] for name, sha256 in (hashes or {}).items()}
+
+    devices: dict[str, list[Row]] = {}
+    for device in await device_store.devices_of_nodes(tx, node_ids):
+        devices.setdefault(device.node_id, []).append(device)
+    conditions: dict[str, list[Row]] = {}
+    for condition in await condition_store.conditions_of_nodes(tx, node_ids):
+        conditions.setdefault(condition.node_id, []).append(condition)
+    reported = {NodeId(row.node_id): sections(NodeId(row.node_id), row.reported) for row in rows}
+    claimed_ids: set[DeviceId] = set()
+    for node_id, documents_of_node in reported.items():
+        claimed_ids |= claimed_device_ids(node_id, documents_of_node)
+    owners = await device_store.owners_of(tx, sorted(claimed_ids))
+    return [
+        _Claim(
+            NodeId(row.node_id),
+            TenantId(row.tenant_id),
+            row,
+            NodeState(
+                node_id=NodeId(row.node_id),
+                no_schedule_reasons=tuple(row.no_schedule_reasons),
+                applied=row.applied,
+                sections=sections(NodeId(row.node_id), row.applied),
+                devices=tuple(device_store.device_of(device) for device in devices.get(row.node_id, [])),
+                conditions={each.type: _condition(each) for each in conditions.get(row.node_id, [])},
+            ),
+            Report(
+                hashes=row.reported,
+                sections=reported[NodeId(row.node_id)],
+                owners=owners,
+                booked=frozenset(),
+            ),
+        )
+        for row in rows
+    ]
+
+
+async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
+    await snapshot_store.append_snapshots(
+        tx,
+        [
+            NewSnapshot(
+                id=decision.snapshot_id,
+                tenant_id=decision.claim.tenant_id,
+                node_id=decision.claim.node_id,
+                digest=decision.outcome.digest,
+                sections=decision.claim.report.hashes,
+                trust=decision.claim.row.trust,
+                received_at=decision.claim.row.reported_at,
+            )
+            for decision in decisions
+        ],
+    )
+    await device_store.delete_devices(
+        tx, [(decision.claim.node_id, device) for decision in decisions for device in decision.outcome.devices.delete]
+    )
+    upserts = [
+        device_store.row_of(decision.claim.tenant_id, device)
+        for decision in decisions
+        for device in decision.outcome.devices.upsert
+    ]
+    if await device_store.save_devices(tx, upserts) != len(upserts):
+        raise DeviceTakenMeanwhile
+    await condition_store.save_conditions(
+        tx,
+        [
+            NodeCondition(decision.claim.tenant_id, decision.claim.node_id, condition)
+            for decision in decisions
+            for condition in decision.outcome.conditions
+        ],
+    )
+    await condition_store.save_no_schedule_reasons(
+        tx,
+        [
+            (decision.claim.node_id, decision.outcome.no_schedule_reasons)
+            for decision in decisions
+            if decision.outcome.no_schedule_reasons != decision.claim.state.no_schedule_reasons
+        ],
+    )
+    await store.mark_applied(
+        tx, [(decision.claim.node_id, decision.outcome.digest, decision.snapshot_id) for decision in decisions]
+    )
+    await event_store.write_events(tx, [event for decision in decisions for event in _events(decision)])
+
+
+def _events(decision: _Decision) -> list[NewEvent]:
+    claim = decision.claim
+    return [
+        NewEvent(claim.tenant_id, claim.node_id, event.type, {**event.payload, "snapshotId": decision.snapshot_id})
+        for event in decision.outcome.events
+    ]
+
+
+def _condition(row: Row) -> Condition:
+    return Condition(row.type, ConditionStatus(row.status), row.reason, row.message, row.since, row.no_schedule)

@@ -1,0 +1,22 @@
+"""Retention: the log forgets its oldest events, and says so to cursors that are older."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from db.database import Database
+from db.events import forget_events
+from reconcilers.loop import Activation, Reconciler
+
+PAUSE_SECONDS: Final = 60.0
+
+
+def retention(database: Database, kept: timedelta, now: Callable[[], datetime]) -> Reconciler:
+    """Make the reconciler that keeps events for `kept`."""
+
+    async def activate() -> Activation:
+        async with database.transaction() as tx:
+            floor = await forget_events(tx, now() - kept)
+        return Activation(0 if floor is None else 1, more=False)
+
+    return Reconciler("retention", activate, PAUSE_SECONDS)

@@ -1,0 +1,45 @@
+"""The application: everything put together around one database."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Route
+
+from db.database import Database
+from db.hints import Hints
+from resolvers.context import Services
+from resolvers.feed import Feed
+from schema.graph import build
+from web.body_limit import BodyLimit
+from web.console import console_routes
+from web.graphql_view import GraphQLView
+from web.health import health_routes
+from web.settings import Settings
+
+
+def utc_now() -> datetime:
+    """Return the time; the one clock that decisions are given."""
+    return datetime.now(UTC)
+
+
+@asynccontextmanager
+async def open_services(database: Database, hints: Hints) -> AsyncIterator[Services]:
+    """Make the process's services."""
+    feed = Feed(database, hints)
+    await feed.start()
+    yield Services(database, feed, utc_now)
+
+
+def application(services: Services, settings: Settings) -> Starlette:
+    """Make the ASGI application; who runs it also runs `services.feed`."""
+    view = GraphQLView(build(), services, settings.allowed_origins)
+    routes = [Route("/graphql", view), *health_routes(services), *console_routes()]
+    limit = Middleware(
+        BodyLimit,
+        body_bytes_max=settings.body_bytes_max,
+        decompressed_bytes_max=settings.decompressed_bytes_max,
+    )
+    return Starlette(routes=routes, middleware=[limit])

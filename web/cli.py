@@ -1,0 +1,181 @@
+"""The server's command line: `fleetgraph`."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Annotated, Final, NoReturn
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+from rich.table import Table
+
+from db.access import list_tokens, revoke_token
+from db.embedded import EmbeddedPostgresError
+from db.hints import Hints
+from db.migrate import UnsupportedDatabase
+from domain.access import Role
+from domain.ids import TokenId
+from schema.graph import build, sdl
+from web import up as together
+from web.authentication import issue_token
+from web.first_start import default_tenant, first_operator_token
+from web.logging import configure_logging
+from web.server import AddressTaken, background, open_database, reconciling, serving, stop_signals
+from web.settings import Settings
+
+app: Final = typer.Typer(name="fleetgraph", no_args_is_help=True, help="The hardware plane of a GPU fleet.")
+tokens: Final = typer.Typer(no_args_is_help=True, help="Tokens of operators and agents.")
+app.add_typer(tokens, name="token")
+_EXPECTED: Final = (EmbeddedPostgresError, UnsupportedDatabase, AddressTaken, OSError)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+@app.command()
+def up(*, demo: Annotated[bool, typer.Option(help="Run a simulated fleet beside this machine.")] = False) -> None:
+    """Serve everything, with an agent that reports this machine; what `make up` runs."""
+    _run(together.up(_settings(), demo=demo))
+
+
+@app.command()
+def serve(*, reconcile: Annotated[bool, typer.Option(help="Run the reconcilers in this process too.")] = True) -> None:
+    """Serve the API and the console."""
+    settings = _settings()
+
+    async def run() -> None:
+        async with stop_signals() as stop, serving(settings, reconcile=reconcile) as (database, address):
+            given = settings.operator_token
+            token = await first_operator_token(database, given.get_secret_value() if given else None)
+            together.greet(address, token, given=given is not None)
+            await stop.wait()
+
+    _run(run())
+
+
+@app.command()
+def worker() -> None:
+    """Run the reconcilers beside API processes that were started with --no-reconcile."""
+    settings = _settings()
+
+    async def run() -> None:
+        hints = Hints(settings.broadcast_url)
+        async with (
+            stop_signals() as stop,
+            open_database(settings) as database,
+            background(hints.run(lambda _position: None)),
+            reconciling(database, hints, settings),
+        ):
+            await stop.wait()
+
+    _run(run())
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the database's schema up to date and leave."""
+
+    async def run() -> None:
+        async with open_database(_settings()):
+            Console(stderr=True).print("The schema is up to date.")
+
+    _run(run())
+
+
+@app.command()
+def schema() -> None:
+    """Print the GraphQL schema."""
+    sys.stdout.write(sdl(build()))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def simulate(context: typer.Context) -> NoReturn:
+    """Report a simulated fleet (the agent's own command: `fleetgraph-agent simulate`)."""
+    agent = Path(sys.executable).with_name("fleetgraph-agent")
+    os.execv(agent, [str(agent), "simulate", *context.args])  # noqa: S606 - our own program, and no shell
+
+
+@tokens.command("create")
+def create_token(
+    role: Annotated[Role, typer.Argument(help="What the token is for.")],
+    name: Annotated[str, typer.Option(help="A name for people.")] = "made on the command line",
+) -> None:
+    """Make a token and print it: it is shown this once."""
+
+    async def run() -> None:
+        async with open_database(_settings()) as database:
+            tenant_id = await default_tenant(database)
+            async with database.transaction() as tx:
+                token = await issue_token(tx, tenant_id, role, name)
+        typer.echo(token)
+
+    _run(run())
+
+
+@tokens.command("list")
+def show_tokens() -> None:
+    """List the tokens, without their texts, which are not kept."""
+
+    async def run() -> None:
+        async with open_database(_settings()) as database:
+            tenant_id = await default_tenant(database)
+            async with database.transaction() as tx:
+                rows = await list_tokens(tx, tenant_id)
+        table = Table("id", "role", "name", "made", "revoked")
+        for row in rows:
+            table.add_row(row.id, row.role, row.name, f"{row.created_at:%F %R}", f"{row.revoked_at or ''}")
+        Console().print(table)
+
+    _run(run())
+
+
+@tokens.command("revoke")
+def revoke(token_id: Annotated[str, typer.Argument(help="The token's id, from `token list`.")]) -> None:
+    """Revoke a token."""
+
+    async def run() -> bool:
+        async with open_database(_settings()) as database:
+            tenant_id = await default_tenant(database)
+            async with database.transaction() as tx:
+                return await revoke_token(tx, tenant_id, TokenId(token_id))
+
+    if not _run(run()):
+        _fail(f"there is no token {token_id} to revoke")
+
+
+def _settings() -> Settings:
+    try:
+        settings = Settings()  # type: ignore[call-arg]  # pydantic-settings reads the environment
+    except ValidationError as error:
+        first = error.errors()[0]
+        _fail(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
+    configure_logging(settings.log_level)
+    return settings
+
+
+def _run(work: Awaitable[object]) -> object:
+    """Run to the end; what a person can put right is one line, not a traceback."""
+
+    async def awaited() -> object:
+        return await work
+
+    wrong = ""
+    try:
+        return asyncio.run(awaited())
+    except* _EXPECTED as group:
+        wrong = str(_first(group))
+    _fail(wrong)
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
+
+
+def _fail(message: str) -> NoReturn:
+    Console(stderr=True, highlight=False).print(f"[red]fleetgraph:[/red] {message}", soft_wrap=True)
+    raise typer.Exit(1)

@@ -1,0 +1,172 @@
+"""Running a process of the server: database, reconcilers, feed and HTTP, started in order and stopped cleanly."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import AsyncIterator, Coroutine, Generator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+import uvicorn
+
+from db.database import Database
+from db.embedded import EmbeddedPostgres
+from db.hints import Hints
+from db.inventory import retry_failed
+from db.migrate import migrate
+from reconcilers.inventory import inventory
+from reconcilers.loop import run
+from reconcilers.relay import relay
+from reconcilers.retention import retention
+from resolvers.context import Services
+from web.app import application, open_services, utc_now
+from web.settings import Settings
+
+GRACE_SECONDS = 3
+_log = structlog.get_logger("server")
+
+
+@asynccontextmanager
+async def open_database(settings: Settings) -> AsyncIterator[Database]:
+    """Open the database of DATABASE_URL, else the embedded one, brought up to date; stop what was started."""
+    async with _server_dsn(settings) as dsn:
+        await migrate(dsn)
+        database = await Database.connect(dsn, size_max=settings.pool_size)
+        try:
+            yield database
+        finally:
+            await database.close()
+
+
+@asynccontextmanager
+async def _server_dsn(settings: Settings) -> AsyncIterator[str]:
+    if settings.database_url:
+        yield settings.database_url
+        return
+    embedded = EmbeddedPostgres(settings.data_dir / "postgres")
+    dsn = await asyncio.to_thread(embedded.start)
+    try:
+        yield dsn
+    finally:
+        await asyncio.shield(asyncio.to_thread(embedded.stop))
+
+
+@asynccontextmanager
+async def reconciling(database: Database, hints: Hints, settings: Settings) -> AsyncIterator[None]:
+    """Run the reconcilers while the block lasts."""
+    async with database.transaction() as tx:
+        await retry_failed(tx)
+    loops = (
+        relay(database, hints),
+        inventory(database, utc_now),
+        retention(database, settings.event_retention, utc_now),
+    )
+    async with background(*(run(loop) for loop in loops)):
+        yield
+
+
+@asynccontextmanager
+async def background(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run coroutines while the block lasts; one that fails ends the block with its error."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(coroutine) for coroutine in coroutines]
+        yield
+        for task in tasks:
+            task.cancel()
+
+
+class Server(uvicorn.Server):
+    """Uvicorn, whose signals are ours: whoever started us also stops what is beside it."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so."""
+        await super().startup(sockets)
+        self.listening.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Capture none."""
+        yield
+
+
+@asynccontextmanager
+async def listening(services: Services, settings: Settings) -> AsyncIterator[tuple[Server, str]]:
+    """Serve HTTP while the block lasts; gives the server and its address."""
+    listener = _listener(settings)
+    config = uvicorn.Config(
+        application(services, settings),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="websockets-sansio",
+        ws_max_size=settings.body_bytes_max,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    server = Server(config)
+    host, port = listener.getsockname()[:2]
+    async with asyncio.TaskGroup() as group:
+        group.create_task(server.serve([listener]))
+        await server.listening.wait()
+        try:
+            yield server, f"http://{_url_host(host)}:{port}"
+        finally:
+            server.should_exit = True
+
+
+def _url_host(host: str) -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104 - read
+
+
+def _listener(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise AddressTaken(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
+            "stop what listens there or set FLEETGRAPH_PORT"
+        ) from error
+    return listener
+
+
+class AddressTaken(RuntimeError):  # noqa: N818 - it says what is wrong with the address
+    """The address cannot be listened on."""
+
+
+@asynccontextmanager
+async def stop_signals() -> AsyncIterator[asyncio.Event]:
+    """Give an event that SIGINT and SIGTERM set, while the block lasts."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield stop
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def serving(settings: Settings, *, reconcile: bool) -> AsyncIterator[tuple[Database, str]]:
+    """Run a whole server process while the block lasts; gives its database and address."""
+    async with open_database(settings) as database:
+        hints = Hints(settings.broadcast_url)
+        async with contextlib.AsyncExitStack() as stack:
+            services = await stack.enter_async_context(open_services(database, hints))
+            await stack.enter_async_context(background(services.feed.run()))
+            if reconcile:
+                await stack.enter_async_context(reconciling(database, hints, settings))
+            _, address = await stack.enter_async_context(listening(services, settings))
+            _log.info("listening", address=address)
+            yield database, address

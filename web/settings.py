@@ -1,0 +1,59 @@
+"""Settings, all from the environment; `docs/settings.md` is generated from here."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """What the server can be told."""
+
+    model_config = SettingsConfigDict(env_prefix="FLEETGRAPH_", populate_by_name=True, extra="ignore")
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    data_dir: Path = Field(Path(".fleetgraph"), description="Folder of the embedded database and the local agent.")
+    database_url: str | None = Field(
+        None,
+        validation_alias="DATABASE_URL",
+        description="PostgreSQL 15 or newer to use instead of the embedded one.",
+    )
+    read_database_url: str | None = Field(
+        None, validation_alias="READ_DATABASE_URL", description="A replica for queries that allow it."
+    )
+    broadcast_url: str = Field(
+        "memory://",
+        validation_alias="BROADCAST_URL",
+        description="Fan-out between processes: memory://, postgres://… or redis://….",
+    )
+    operator_token: SecretStr | None = Field(
+        None, description="The first operator token, taken at the first start; else one is made and shown once."
+    )
+    event_retention: timedelta = Field(timedelta(days=7), description="How long the event log is kept.")
+    body_bytes_max: int = Field(32 * 2**20, ge=1024, description="Largest request body, before decompression.")
+    decompressed_bytes_max: int = Field(64 * 2**20, ge=1024, description="Largest request body, after decompression.")
+    allowed_origins: tuple[str, ...] = Field((), description="Origins besides the server's own that may open sockets.")
+    pool_size: int = Field(16, ge=2, le=200, description="Database connections of one process.")
+    log_level: str = Field("info", description="debug, info, warning or error.")
+
+
+def settings_table() -> str:
+    """Return the settings as a Markdown table."""
+    rows = ["| variable | default | meaning |", "| --- | --- | --- |"]
+    for name, field in Settings.model_fields.items():
+        variable = str(field.validation_alias or f"FLEETGRAPH_{name.upper()}")
+        rows.append(f"| `{variable}` | {_shown(field.default)} | {field.description} |")
+    return "\n".join(rows)
+
+
+def _shown(default: Any) -> str:  # noqa: ANN401 - any setting's default
+    match default:
+        case None | ():
+            return "not set"
+        case timedelta():
+            return f"`{default.days}d`"
+        case _:
+            return f"`{default}`"
