@@ -26,7 +26,12 @@ from web.logging import configure_logging
 from web.server import AddressTaken, background, open_database, reconciling, serving, stop_signals
 from web.settings import Settings
 
-app: Final = typer.Typer(name="fleetgraph", no_args_is_help=True, help="The hardware plane of a GPU fleet.")
+app: Final = typer.Typer(
+    name="fleetgraph",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="The hardware plane of a GPU fleet.",
+)
 tokens: Final = typer.Typer(no_args_is_help=True, help="Tokens of operators and agents.")
 app.add_typer(tokens, name="token")
 _EXPECTED: Final = (EmbeddedPostgresError, UnsupportedDatabase, AddressTaken, OSError)
@@ -169,7 +174,7 @@ def _run(work: Awaitable[object]) -> object:
         return asyncio.run(awaited())
     except* _EXPECTED as group:
         wrong = str(_first(group))
-    _fail(wrong)
+    return _fail(wrong)
 
 
 def _first(error: BaseException) -> BaseException:

@@ -49,8 +49,8 @@ class FeedHeadRow(SQLModel, table=True):
     """The one row that says which positions the log holds: after `floor`, up to `position`."""
 
     __tablename__ = "feed_head"
-    __table_args__ = (sa.CheckConstraint("only", name="single_row"),)
+    __table_args__ = (sa.CheckConstraint("singleton", name="single_row"),)
 
-    only: bool = Field(primary_key=True, sa_column_kwargs={"server_default": sa.true()})
+    singleton: bool = Field(primary_key=True, sa_column_kwargs={"server_default": sa.true()})
     position: int = Field(sa_type=sa.BigInteger, sa_column_kwargs={"server_default": "0"})
     floor: int = Field(sa_type=sa.BigInteger, sa_column_kwargs={"server_default": "0"})

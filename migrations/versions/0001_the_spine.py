@@ -29,11 +29,11 @@ def upgrade() -> None:
     op.create_index('events_node_idx', 'events', ['node_id', 'position'], unique=False)
     op.create_index('events_tenant_idx', 'events', ['tenant_id', 'position'], unique=False)
     op.create_table('feed_head',
-    sa.Column('only', sa.Boolean(), server_default=sa.text('true'), nullable=False),
+    sa.Column('singleton', sa.Boolean(), server_default=sa.text('true'), nullable=False),
     sa.Column('position', sa.BigInteger(), server_default='0', nullable=False),
     sa.Column('floor', sa.BigInteger(), server_default='0', nullable=False),
-    sa.CheckConstraint('only', name=op.f('feed_head_single_row_check')),
-    sa.PrimaryKeyConstraint('only', name=op.f('feed_head_pkey'))
+    sa.CheckConstraint('singleton', name=op.f('feed_head_single_row_check')),
+    sa.PrimaryKeyConstraint('singleton', name=op.f('feed_head_pkey'))
     )
     op.create_table('outbox',
     sa.Column('sequence', sa.BigInteger(), sa.Identity(always=True), autoincrement=True, nullable=False),
