@@ -50,9 +50,7 @@ def firmware_version(interface: str) -> str:
 
 
 def _ethtool(interface: str, request: bytes) -> bytes:
-    name = interface.encode()
-    if len(name) > _NAME_BYTES_MAX:
-        raise OSError(errno.ENODEV, "no interface has so long a name")
+    name = _name(interface)
     buffer = ctypes.create_string_buffer(request, len(request))
     # struct ifreq: the name, then the pointer, in 40 bytes on every 64-bit Linux.
     request_frame = struct.pack("16sP16x", name, ctypes.addressof(buffer))
@@ -61,12 +59,19 @@ def _ethtool(interface: str, request: bytes) -> bytes:
     return buffer.raw
 
 
+def _name(interface: str) -> bytes:
+    name = interface.encode()
+    if len(name) > _NAME_BYTES_MAX:
+        raise OSError(errno.ENODEV, "no interface has so long a name")
+    return name
+
+
 def vf_macs(interface: str) -> str:
     """Return the MACs given to the interface's virtual functions as `0=52:54:…,1=…`; raises OSError.
 
     They stay the same while a function's own interface moves into a container; a function without one is left out.
     """
-    attributes = _attribute(_IFLA_IFNAME, interface.encode() + b"\0")
+    attributes = _attribute(_IFLA_IFNAME, _name(interface) + b"\0")
     attributes += _attribute(_IFLA_EXT_MASK, struct.pack("=I", _RTEXT_FILTER_VF))
     body = bytes(_LINK_HEADER_BYTES) + attributes
     header = struct.pack("=IHHII", _MESSAGE_HEADER_BYTES + len(body), _RTM_GETLINK, _NLM_F_REQUEST, 1, 0)

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from agent.host.answers import Cause, Missing, Notes, first_known, known
 from agent.host.files import Fact, Source, Value, basename, names_in, number, raw_text, text
 from agent.host.pci_path import is_on_usb, is_virtual, last_address, last_raw_address
@@ -44,21 +46,13 @@ def collect_nics(source: Source, fabrics: Mapping[str, tuple[str, ...]], notes: 
     names = notes.take("nics", source.entries(_NET))
     interfaces = {name: found for name in names or () if (found := _interface(source, name)) is not None}
     hardware = {name for name, item in interfaces.items() if item.hardware}
-    kept = [item for name, item in interfaces.items() if item.hardware or _stands_on(source, name, hardware)]
     devices = rdma_devices(source)
-    physical = sorted(hardware)
-    permanent = source.ask(Fact.PERMANENT_MAC, physical)
-    firmware = source.ask(Fact.NIC_FIRMWARE, physical)
-    nics: list[tuple[Nic, Notes]] = []
-    for item in kept:
-        inner = Notes()
-        if item.hardware:
-            device = of_interface(devices, item.name, item.device_path)
-            answers = (permanent[item.name], firmware[item.name])
-            nics.append((_physical(source, item, device, answers, inner), inner))
-        else:
-            mac = inner.take("mac", text(source, f"{_NET}/{item.name}/address"))
-            nics.append((Nic(name=item.name, mac=mac, kind=item.kind or NicKind.VIRTUAL), inner))
+    nics = _physical_nics(source, [interfaces[name] for name in sorted(hardware)], devices)
+    for item in interfaces.values():
+        if not item.hardware and item.kind is not None and _stands_on(source, item.name, hardware):
+            inner = Notes()
+            mac = inner.take("mac", _identity(text(source, f"{_NET}/{item.name}/address")))
+            nics.append((Nic(name=item.name, mac=mac, kind=item.kind), inner))
     covered = {nic.rdma.device for nic, _ in nics if nic.rdma is not None}
     nics += [_bare_rdma(source, device) for device in devices if device.name not in covered]
     nics.sort(key=lambda pair: pair[0].name)
@@ -74,11 +68,9 @@ def _interface(source: Source, name: str) -> _Interface | None:
     device_type = _device_type(source, name)
     if is_virtual(link):
         return _Interface(name, link, device_type, hardware=False)
-    return (
-        None
-        if _is_left_out(source, name, link)
-        else _Interface(name, link, device_type, hardware=device_type not in _STACKED)
-    )
+    if _is_left_out(source, name, link):
+        return None
+    return _Interface(name, link, device_type, hardware=device_type not in _STACKED)
 
 
 def _device_type(source: Source, name: str) -> str:
@@ -114,33 +106,46 @@ def _stands_on(source: Source, name: str, hardware: set[str], depth: int = 8) ->
     """Say whether a bond, bridge or VLAN reaches hardware through its members (bonds of bridges of VLANs nest)."""
     if depth == 0 or _device_type(source, name) not in _STACKED:
         return False
-    lower = [entry.removeprefix("lower_") for entry in names_in(source, f"{_NET}/{name}") if entry.startswith("lower_")]
+    folder = f"{_NET}/{name}"
+    lower = [entry.removeprefix("lower_") for entry in names_in(source, folder) if entry.startswith("lower_")]
+    partition_of = text(source, f"{folder}/parent")
+    lower += [] if isinstance(partition_of, Missing) else [partition_of]
     return any(member in hardware or _stands_on(source, member, hardware, depth - 1) for member in lower)
 
 
-def _physical(
-    source: Source,
-    item: _Interface,
-    device: RdmaDevice | None,
-    answers: tuple[Value | Missing, Value | Missing],
-    notes: Notes,
-) -> Nic:
+def _physical_nics(
+    source: Source, interfaces: list[_Interface], devices: tuple[RdmaDevice, ...]
+) -> list[tuple[Nic, Notes]]:
+    names = [item.name for item in interfaces]
+    functions = {name: indexes for name in names if (indexes := _vf_indexes(source, name))}
+    # All interfaces at once: a driver that hangs costs one deadline, not one per interface.
+    permanent = source.ask(Fact.PERMANENT_MAC, names)
+    firmware = source.ask(Fact.NIC_FIRMWARE, names)
+    macs = source.ask(Fact.VF_MACS, functions)
+    nics = []
+    for item in interfaces:
+        notes = Notes()
+        nic = _physical(source, item, of_interface(devices, item.name, item.device_path), notes)
+        vfs = _vfs(source, item.name, functions[item.name], macs[item.name], notes) if item.name in functions else ()
+        own = notes.take("permanentMac", _permanent_mac(source, item.name, permanent[item.name]))
+        version = notes.take("firmware", _firmware(item.name, firmware[item.name]))
+        nics.append((msgspec.structs.replace(nic, permanent_mac=own, firmware=version, vfs=vfs), notes))
+    return nics
+
+
+def _physical(source: Source, item: _Interface, device: RdmaDevice | None, notes: Notes) -> Nic:
     folder = f"{_NET}/{item.name}"
     driver = basename(source.link(f"{folder}/device/driver"))
     if device is not None:
         notes.adopt("rdma", device.notes)
-    permanent, firmware = answers
     address = last_address(item.device_path)
     return Nic(
         name=item.name,
         mac=notes.take("mac", _identity(text(source, f"{folder}/address"))),
-        permanent_mac=notes.take("permanentMac", _permanent_mac(source, item.name, permanent)),
         kind=NicKind.VF if driver in _VF_DRIVERS else NicKind.PHYSICAL,
         pci_bus_id=notes.take("pciBusId", address or Missing(Cause.ABSENT, f"{item.name} is not on a PCI bus")),
         driver=notes.take("driver", driver),
-        firmware=notes.take("firmware", _firmware(item.name, firmware)),
         numa_node=notes.take("numaNode", _numa_node(source, f"{folder}/device", item.device_path)),
-        vfs=_vfs(source, item.name, notes),
         rdma=None if device is None else device.document,
     )
 
@@ -180,17 +185,17 @@ def _firmware(name: str, asked: Value | Missing) -> str | Missing:
     return asked if isinstance(asked, Missing) else known(f"firmware of {name}", str(asked))
 
 
-def _vfs(source: Source, name: str, notes: Notes) -> tuple[Vf, ...]:
-    folder = f"{_NET}/{name}/device"
-    indexes = sorted(int(found[1]) for found in filter(None, map(_VIRTFN.fullmatch, names_in(source, folder))))
-    if not indexes:
-        return ()
-    asked = source.ask(Fact.VF_MACS, [name])[name]
+def _vf_indexes(source: Source, name: str) -> list[int]:
+    matches = map(_VIRTFN.fullmatch, names_in(source, f"{_NET}/{name}/device"))
+    return sorted(int(found[1]) for found in matches if found)
+
+
+def _vfs(source: Source, name: str, indexes: list[int], asked: Value | Missing, notes: Notes) -> tuple[Vf, ...]:
     pairs = {} if isinstance(asked, Missing) else dict(pair.split("=", 1) for pair in str(asked).split(",") if pair)
     vfs = []
     for place, index in enumerate(indexes):
         none = asked if isinstance(asked, Missing) else Missing(Cause.BLANK, f"{name}: function {index} has no MAC yet")
-        address = basename(source.link(f"{folder}/virtfn{index}"))
+        address = basename(source.link(f"{_NET}/{name}/device/virtfn{index}"))
         canonical = address if isinstance(address, Missing) else pci.canonical(address)
         mac = notes.take(f"vfs.{place}.mac", pairs.get(str(index), none))
         vfs.append(Vf(index=index, mac=mac, pci_bus_id=notes.take(f"vfs.{place}.pciBusId", canonical)))

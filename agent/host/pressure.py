@@ -44,7 +44,8 @@ def read_cpu_times(source: Source) -> CpuTimes | Missing:
 
 def parse_cpu_times(content: str) -> CpuTimes | Missing:
     """Read the first line of /proc/stat and count the CPUs."""
-    name, *fields = content.partition("\n")[0].split()
+    name, _, rest = content.partition("\n")[0].partition(" ")
+    fields = rest.split()
     if name != "cpu" or len(fields) < _FIELDS or not all(field.isdecimal() for field in fields):
         return Missing(Cause.FAILED, "/proc/stat does not begin with the CPU times")
     return CpuTimes(tuple(map(int, fields[:_FIELDS])), len(_CPU_LINE.findall(content)))
