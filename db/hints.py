@@ -11,6 +11,7 @@ from typing import Final
 
 import structlog
 from broadcaster import Broadcast
+from broadcaster._base import Subscriber
 
 CHANNEL: Final = "fleetgraph_feed"
 _RETRY_SECONDS_MAX: Final = 5.0
@@ -62,18 +63,23 @@ class Hints:
         try:
             async with broadcast.subscribe(CHANNEL) as subscriber:
                 self._broadcast = broadcast
+                hearing = asyncio.create_task(_hear(subscriber, on_hint))
                 rebuild = asyncio.create_task(self._rebuild.wait())
                 try:
-                    while not rebuild.done():
-                        heard = asyncio.create_task(subscriber.get())
-                        await asyncio.wait({heard, rebuild}, return_when=asyncio.FIRST_COMPLETED)
-                        if heard.done():
-                            on_hint(int(heard.result().message))
-                        else:
-                            heard.cancel()
+                    done, _ = await asyncio.wait({hearing, rebuild}, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done:
+                        task.result()
                 finally:
+                    hearing.cancel()
                     rebuild.cancel()
+                    await asyncio.gather(hearing, rebuild, return_exceptions=True)
         finally:
             self._broadcast = None
             with contextlib.suppress(Exception):  # a dead backend cannot say goodbye
                 await broadcast.disconnect()
+
+
+async def _hear(subscriber: Subscriber, on_hint: Callable[[int], None]) -> None:
+    while True:
+        event = await subscriber.get()
+        on_hint(int(event.message))

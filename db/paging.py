@@ -50,8 +50,8 @@ def one_page(select: Select[Any], page: Page) -> Select[Any]:
 
 def pages_of(select: Select[Any], parent: ColumnElement[str], parents: Sequence[str], page: Page) -> Select[Any]:
     """Return the statement of the same page of many parents; its column `of_parent` says whose a row is."""
-    asked = sa.func.unnest(_texts(parents)).table_valued("parent", name="asked")
-    inner = one_page(select.where(parent == sa.cast(asked.c.parent, sa.Text)), page).lateral("inner")
+    asked = sa.func.unnest(_texts(parents)).table_valued(sa.column("parent", sa.Text)).render_derived(name="asked")
+    inner = one_page(select.where(parent == asked.c.parent), page).lateral("inner")
     sort = (inner.c[name].desc() if page.order.descending else inner.c[name].asc() for name in page.order.names)
     return (
         sa.select(asked.c.parent.label("of_parent"), inner)

@@ -1,0 +1,86 @@
+"""Real PostgreSQL for every test that needs one: a server per run, a template migrated once, a copy per test."""
+
+import asyncio
+import itertools
+import logging
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+import structlog
+
+from db.database import Database
+from db.embedded import EmbeddedPostgres
+from db.migrate import migrate
+from tests.support.server import RunningServer, running_server
+
+structlog.configure(
+    processors=[
+        structlog.processors.add_log_level,
+        structlog.processors.ExceptionRenderer(),
+        structlog.processors.JSONRenderer(),
+    ],
+    wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+)
+
+# A test's data need not survive a crash of the machine.
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[EmbeddedPostgres]:
+    # Not pytest's tmp_path: its names are too long for a socket, and the unprivileged server could not enter it.
+    base = Path(tempfile.mkdtemp(prefix="fg-test-"))
+    base.chmod(0o755)
+    server = EmbeddedPostgres(base / "pg", FAST)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(base, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def template(postgres: EmbeddedPostgres) -> str:
+    async def make() -> None:
+        await _execute(postgres.dsn("postgres"), "create database template_fleetgraph")
+        await migrate(postgres.dsn("template_fleetgraph"))
+
+    asyncio.run(make())
+    return "template_fleetgraph"
+
+
+@pytest.fixture
+async def database_url(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
+    """The DSN of a fresh, migrated database."""
+    name = f"test_{next(_numbers)}"
+    await _execute(postgres.dsn("postgres"), f"create database {name} template {template} strategy file_copy")
+    yield postgres.dsn(name)
+    await _execute(postgres.dsn("postgres"), f"drop database {name} with (force)")
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    opened = await Database.connect(database_url)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def server(database: Database) -> AsyncIterator[RunningServer]:
+    """A server with its reconcilers and three clients: an operator, an agent, and another tenant's operator."""
+    async with running_server(database) as running:
+        yield running
+
+
+async def _execute(dsn: str, statement: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
