@@ -32,7 +32,7 @@ def collect_cpu(source: Source, notes: Notes) -> CpuSection:
         model=notes.take("model", processors if isinstance(processors, Missing) else _model(source, processors)),
         sockets=notes.take("sockets", _sockets(source, online, processors)),
         cores=notes.take("cores", _cores(source, online, processors)),
-        threads=notes.take("threads", online if isinstance(online, Missing) else len(online)),
+        threads=notes.take("threads", _threads(online, processors)),
         numa_nodes=notes.take("numaNodes", _numa_nodes(source)) or (),
         flags=notes.take("flags", processors if isinstance(processors, Missing) else _flags(processors)) or (),
         isolated=notes.take("isolated", _isolated(source)),
@@ -71,6 +71,13 @@ def _online(source: Source) -> tuple[int, ...] | Missing:
         return content if isinstance(content, Missing) else cpu_numbers(content)
     except ValueError as error:
         return Missing(Cause.FAILED, f"{_CPUS}/online: {error}")
+
+
+def _threads(online: tuple[int, ...] | Missing, processors: tuple[Processor, ...] | Missing) -> int | Missing:
+    if not isinstance(online, Missing) or isinstance(processors, Missing):
+        return online if isinstance(online, Missing) else len(online)
+    numbers = ("processor", "cpu number")  # s390x writes the latter
+    return sum(any(fields.get(name, "").isdigit() for name in numbers) for fields in processors) or online
 
 
 def _sockets(

@@ -107,7 +107,7 @@ def test_every_architecture_gives_what_it_has(tree: Tree, cpuinfo: str, model: s
 def test_without_a_topology_in_sysfs_the_ids_of_cpuinfo_are_counted(tree: Tree) -> None:
     blocks = [f"cpu number : {cpu}\nphysical id : 2\ncore id : {cpu // 2}\n" for cpu in range(4)]
     section = collected(tree, "vendor_id : IBM/S390\n\n" + "\n".join(blocks))
-    assert (section.sockets, section.cores) == (1, 2)
+    assert (section.sockets, section.cores, section.threads) == (1, 2, 4)
 
 
 def test_a_package_that_the_platform_does_not_number_is_not_guessed(tree: Tree) -> None:

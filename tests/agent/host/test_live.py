@@ -35,6 +35,30 @@ for finding in examine(live_source()):
     print(finding.section, finding.fact, finding.outcome.value, finding.reason, sep="|")
 """
 
+BEHIND_A_DEAD_SERVER = """
+import ctypes, os, sys
+from agent.host.deadline import Probes
+from agent.host.inventory import collect
+from agent.host.live import live_source
+libc = ctypes.CDLL(None, use_errno=True)
+NEW_MOUNTS, PRIVATE_AND_BELOW = 0x20000, 0x44000
+channel = os.open("/dev/fuse", os.O_RDWR)
+options = f"fd={channel},rootmode=40000,user_id=0,group_id=0".encode()
+target = sys.argv[1].encode()
+if (
+    libc.unshare(NEW_MOUNTS)
+    or libc.mount(None, b"/", None, PRIVATE_AND_BELOW, None)
+    or libc.mount(b"filer:models", target, b"fuse.filer", 0, options)
+):
+    sys.exit(f"cannot mount: {os.strerror(ctypes.get_errno())}")
+source, probes = live_source(), Probes()
+for _ in range(2):
+    disks = collect(source, probes=probes)["disks"]
+    place, = [index for index, item in enumerate(disks.filesystems) if item.mount == sys.argv[1]]
+    print(disks.unavailable[f"filesystems.{place}.totalBytes"].value, disks.filesystems[place].shared)
+"""
+CANNOT_MOUNT = os.geteuid() != 0 or not Path("/dev/fuse").exists()
+
 
 def test_two_runs_give_equal_bytes_that_decode() -> None:
     first, second = collect(live_source()), collect(live_source())
@@ -52,8 +76,8 @@ def test_a_capture_replays_to_the_bytes_of_the_live_run(tmp_path: Path) -> None:
     assert replayed == live
 
 
-def run_as_nobody(folder: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", AS_NOBODY, folder]
+def run(script: str, folder: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, folder]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -62,13 +86,22 @@ def test_nobody_collects_captures_and_is_told_what_is_denied() -> None:
     # pytest's own folders are closed to others.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
-        run = run_as_nobody(folder)
-    assert run.returncode == 0, run.stderr
-    lines = [line.split("|") for line in run.stdout.splitlines()]
+        done = run(AS_NOBODY, folder)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split("|") for line in done.stdout.splitlines()]
     denied = {fact: reason for _, fact, outcome, reason in lines if outcome == "unavailable"}
     assert all("permission denied" in reason for reason in denied.values())
     if "kernelLog" in denied:
         assert denied["kernelLog"] == "/dev/kmsg: permission denied: run as root or give CAP_SYSLOG"
+
+
+@pytest.mark.skipif(CANNOT_MOUNT, reason="mounting a server that never answers takes root and /dev/fuse")
+def test_a_server_that_never_answers_costs_the_size_of_its_filesystem(tmp_path: Path) -> None:
+    done = run(BEHIND_A_DEAD_SERVER, str(tmp_path))
+    if "cannot mount" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["temporarily_failed True"] * 2
 
 
 def test_questions_about_nothing_are_answered() -> None:
