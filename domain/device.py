@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -63,6 +63,22 @@ class Device:
     not_known: Mapping[str, Availability] = field(default_factory=dict)
 
 
+COLUMNS: Final[Mapping[str, str]] = {
+    "vramGiB": "vram_gib",
+    "index": "index",
+    "pciBusId": "pci_bus_id",
+    "numaNode": "numa_node",
+    "architecture": "architecture",
+    "computeCapability": "compute_capability",
+    "driverVersion": "driver_version",
+    "migCapable": "mig_capable",
+    "nvlinkPeers": "nvlink_peers",
+    "fabricCluster": "fabric_cluster",
+    "fabricClique": "fabric_clique",
+}
+"""The facts that are fields of a device, by their names in `not_known`; the others are attributes."""
+
+
 def place_id(node_id: NodeId, device_class: DeviceClass, place: str) -> DeviceId:
     """Return the id of a device that is identified only within its node, such as by its PCI address."""
     return DeviceId(f"{node_id}/{device_class.value}/{id_part(place)}")
@@ -80,6 +96,22 @@ def id_part(text: str) -> str:
 def is_place_id(device_id: DeviceId, node_id: NodeId) -> bool:
     """Say whether the id holds only within its node."""
     return device_id.startswith(f"{node_id}/")
+
+
+def has_value(device: Device, fact: str) -> bool:
+    """Say whether the device has a value for a fact named as in `not_known`, such as `vramGiB` or `migMode.pending`."""
+    if fact in COLUMNS:
+        return getattr(device, COLUMNS[fact]) not in (None, ())
+    value: JsonValue = device.attributes
+    for name in fact.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value is not None
+
+
+def drop_known(device: Device) -> Device:
+    """Name no fact as unknown that has a value."""
+    unknown = {fact: why for fact, why in device.not_known.items() if not has_value(device, fact)}
+    return device if len(unknown) == len(device.not_known) else replace(device, not_known=unknown)
 
 
 def not_known_by_item(section: Section, items: str) -> dict[str, dict[str, Availability]]:

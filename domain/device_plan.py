@@ -3,27 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Any, Final
 
-from domain.device import Device, DeviceClass
+from domain.device import COLUMNS, Device, DeviceClass, drop_known
 from domain.device_match import adopt_ids
 from domain.devices import complete_classes
 from domain.documents.document import Section
 from domain.ids import DeviceId, NodeId
-
-# Facts of a lost GPU that stay as they were last known: names in `not_known`, and the device's.
-_KEPT: Final = {
-    "vramGiB": "vram_gib",
-    "index": "index",
-    "pciBusId": "pci_bus_id",
-    "numaNode": "numa_node",
-    "architecture": "architecture",
-    "computeCapability": "compute_capability",
-    "driverVersion": "driver_version",
-    "migCapable": "mig_capable",
-    "fabricCluster": "fabric_cluster",
-    "fabricClique": "fabric_clique",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +71,5 @@ def _with_last_known(seen: Device, known: Device | None) -> Device:
         seen = replace(seen, bookable=known.bookable, partition_pending=known.partition_pending)
     if seen.attributes.get("lost") is not True:
         return seen
-    kept: dict[str, Any] = {name: getattr(known, name) for name in _KEPT.values() if getattr(seen, name) is None}
-    attributes = {**known.attributes, **seen.attributes}
-    filled = replace(seen, **kept, attributes=attributes, nvlink_peers=seen.nvlink_peers or known.nvlink_peers)
-    return replace(filled, not_known={fact: why for fact, why in seen.not_known.items() if not _has(filled, fact)})
-
-
-def _has(device: Device, fact: str) -> bool:
-    """Say whether the device has a value for the fact, named as in `not_known`."""
-    if fact in _KEPT:
-        return getattr(device, _KEPT[fact]) is not None
-    return bool(device.nvlink_peers) if fact == "nvlinkPeers" else fact.partition(".")[0] in device.attributes
+    unread = {name: getattr(known, name) for name in COLUMNS.values() if getattr(seen, name) in (None, ())}
+    return drop_known(replace(seen, **unread, attributes={**known.attributes, **seen.attributes}))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from domain.device import Device, DeviceClass
+from domain.device import Device, DeviceClass, drop_known
 from domain.disk_devices import disk_devices
 from domain.documents.disks import DisksSection
 from domain.documents.document import Section
@@ -21,7 +21,7 @@ def devices_of(node_id: NodeId, sections: Mapping[str, Section]) -> tuple[Device
     found: dict[str, Device] = {}
     for device in _devices(node_id, sections):
         found.setdefault(device.id, device)
-    return tuple(found.values())
+    return tuple(drop_known(device) for device in found.values())
 
 
 def complete_classes(sections: Mapping[str, Section]) -> frozenset[DeviceClass]:

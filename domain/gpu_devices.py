@@ -53,8 +53,6 @@ def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
         reasons = unavailable.get(str(position), {})
         not_known = {name: why for fact, why in reasons.items() for name in _RENAMED.get(fact, (fact,))}
         mig_capable = _mig_capable(gpu, reasons)
-        if mig_capable is not None:
-            not_known.pop("migCapable", None)
         if no_driver is not None:
             not_known["driverVersion"] = no_driver
         cluster, clique = _domain(gpu.fabric)

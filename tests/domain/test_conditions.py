@@ -1,0 +1,145 @@
+"""Conditions and the reasons not to schedule."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.availability import Availability
+from domain.conditions import (
+    NO_SCHEDULE,
+    POLICIES,
+    Condition,
+    ConditionPolicy,
+    ConditionStatus,
+    Observed,
+    inventory_conditions,
+    merge_no_schedule_reasons,
+    transition,
+)
+from domain.device_plan import DeviceConflict
+from domain.documents.disks import DisksSection
+from domain.documents.gpus import Enumeration, GpusSection
+from domain.ids import DeviceId, NodeId
+
+T0: Final = datetime(2026, 1, 1, tzinfo=UTC)
+T1: Final = T0 + timedelta(minutes=1)
+OTHER: Final = NodeId("node_00000000000000000000000002")
+TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
+TYPES: Final = st.sampled_from(["DuplicateIdentity", "InventoryDegraded", "Xid79", "Xid13"])
+OBSERVED: Final = st.lists(
+    st.builds(Observed, type=TYPES, status=st.sampled_from(ConditionStatus), reason=st.sampled_from([None, "A", "B"]))
+)
+
+
+def _condition(kind: str, status: ConditionStatus, since: datetime = T0) -> Condition:
+    return Condition(kind, status, None, None, since, kind in NO_SCHEDULE)
+
+
+@given(OBSERVED, OBSERVED)
+def test_what_was_written_is_not_written_again(before: list[Observed], after: list[Observed]) -> None:
+    known = {each.type: each for each in transition({}, before, T0)}
+    changed = transition(known, after, T1)
+    assert transition({**known, **{each.type: each for each in changed}}, after, T1 + timedelta(hours=1)) == ()
+
+
+@given(OBSERVED, OBSERVED)
+def test_since_moves_only_with_the_status(before: list[Observed], after: list[Observed]) -> None:
+    known = {each.type: each for each in transition({}, before, T0)}
+    for condition in transition(known, after, T1):
+        old = known.get(condition.type)
+        assert condition.since == (T0 if old is not None and old.status is condition.status else T1)
+
+
+def test_a_type_never_seen_and_false_is_not_written() -> None:
+    assert transition({}, [Observed("Xid79", FALSE)], T0) == ()
+    assert [each.status for each in transition({}, [Observed("AcceptanceFailed", UNKNOWN)], T0)] == [UNKNOWN]
+
+
+def test_a_type_that_nobody_speaks_of_stays_as_it_is() -> None:
+    assert transition({"Xid79": _condition("Xid79", TRUE)}, [], T1) == ()
+
+
+def test_another_message_is_a_change_that_keeps_since() -> None:
+    known = Condition("InventoryDegraded", TRUE, "EnumerationIncomplete", "one", T0, no_schedule=False)
+    said = Observed("InventoryDegraded", TRUE, "EnumerationIncomplete", "two")
+    assert transition({known.type: known}, [said], T1) == (replace(known, message="two"),)
+
+
+@given(st.lists(st.sampled_from(["Foreign", "Xid79", "Another"]), unique=True), st.sampled_from(ConditionStatus))
+def test_reasons_of_other_owners_stay_in_their_order(current: list[str], status: ConditionStatus) -> None:
+    merged = merge_no_schedule_reasons(current, [_condition("Xid79", status)])
+    assert [each for each in merged if each != "Xid79"] == [each for each in current if each != "Xid79"]
+    assert merge_no_schedule_reasons(merged, [_condition("Xid79", status)]) == merged
+
+
+def test_a_condition_that_holds_is_a_reason_and_one_that_does_not_is_none() -> None:
+    assert merge_no_schedule_reasons(["Foreign"], [_condition("Xid79", TRUE)]) == ("Foreign", "Xid79")
+    assert merge_no_schedule_reasons(["Xid79", "Foreign"], [_condition("Xid79", FALSE)]) == ("Foreign",)
+
+
+def test_an_unknown_condition_neither_adds_nor_drops_its_reason() -> None:
+    assert merge_no_schedule_reasons([], [_condition("Xid79", UNKNOWN)]) == ()
+    assert merge_no_schedule_reasons(["Xid79"], [_condition("Xid79", UNKNOWN)]) == ("Xid79",)
+
+
+def test_an_alert_is_no_reason() -> None:
+    assert merge_no_schedule_reasons([], [_condition("InventoryDegraded", TRUE)]) == ()
+
+
+def test_the_policies_are_those_of_the_rules() -> None:
+    assert {"DuplicateIdentity", "Xid79", "Xid95", "DriverMismatch", "AcceptanceFailed"} <= NO_SCHEDULE
+    assert POLICIES["RowRemapPending"] is ConditionPolicy.DEVICE
+    assert POLICIES["CpuPressure"] is ConditionPolicy.NO_SCHEDULE_ON_VPS_HOST
+    assert not {"InventoryDegraded", "RebootRequired", "ClockSkew", "UncorrectableEcc", "DiskPressure"} & NO_SCHEDULE
+
+
+@pytest.mark.parametrize(
+    ("enumeration", "status", "reason"),
+    [
+        (Enumeration.COMPLETE, FALSE, None),
+        (Enumeration.INCOMPLETE, TRUE, "EnumerationIncomplete"),
+        (Enumeration.UNAVAILABLE, TRUE, "EnumerationUnavailable"),
+    ],
+)
+def test_an_enumeration_that_is_not_complete_degrades_the_inventory(
+    enumeration: Enumeration, status: ConditionStatus, reason: str | None
+) -> None:
+    message = None if reason is None else "Driver/library version mismatch"
+    said = inventory_conditions({"gpus": GpusSection(enumeration=enumeration, reason=message)}, ())
+    assert said[0] == Observed("InventoryDegraded", status, reason, message)
+
+
+def test_sections_that_did_not_come_say_nothing() -> None:
+    assert inventory_conditions({}, ()) == ()
+
+
+def test_a_conflict_names_device_and_owner() -> None:
+    said = inventory_conditions({"disks": DisksSection()}, [DeviceConflict(DeviceId("GPU-1"), OTHER)])
+    assert said == (Observed("DuplicateIdentity", TRUE, "DeviceOwnedElsewhere", f"GPU-1 is a device of {OTHER}"),)
+
+
+def test_many_conflicts_are_named_up_to_a_bound() -> None:
+    conflicts = [DeviceConflict(DeviceId(f"GPU-{each}"), OTHER) for each in range(20)]
+    (said,) = inventory_conditions({}, conflicts)
+    assert said.message is not None
+    assert said.message.endswith("; and 12 more")
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"gpus": GpusSection(enumeration=Enumeration.INCOMPLETE), "disks": DisksSection()},
+        {"disks": DisksSection(unavailable={"disks": Availability.TEMPORARILY_FAILED})},
+    ],
+)
+def test_lists_that_were_cut_short_do_not_clear_a_duplicate(sections: dict[str, GpusSection | DisksSection]) -> None:
+    assert "DuplicateIdentity" not in {each.type for each in inventory_conditions(sections, ())}
+
+
+def test_full_lists_without_a_conflict_clear_a_duplicate() -> None:
+    said = inventory_conditions({"gpus": GpusSection(enumeration=Enumeration.COMPLETE)}, ())
+    assert Observed("DuplicateIdentity", FALSE) in said
