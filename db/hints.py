@@ -28,6 +28,11 @@ class Hints:
         self._broadcast: Broadcast | None = None
         self._rebuild = asyncio.Event()
 
+    @property
+    def connected(self) -> bool:
+        """Whether a subscription is up, as far as the backend has said."""
+        return self._broadcast is not None
+
     async def publish(self, position: int) -> None:
         """Tell other processes the newest position; a failure is logged and asks for a new connection."""
         broadcast = self._broadcast

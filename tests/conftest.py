@@ -15,7 +15,7 @@ import structlog
 from db.database import Database
 from db.embedded import EmbeddedPostgres
 from db.migrate import migrate
-from tests.support.server import RunningServer, running_server
+from tests.support.server import RunningServer, listening_server, running_server
 
 structlog.configure(
     processors=[
@@ -64,6 +64,12 @@ async def database_url(postgres: EmbeddedPostgres, template: str) -> AsyncIterat
     await _execute(postgres.dsn("postgres"), f"drop database {name} with (force)")
 
 
+@pytest.fixture(scope="session")
+def postgres_url(postgres: EmbeddedPostgres) -> str:
+    """The DSN of the maintenance database."""
+    return postgres.dsn("postgres")
+
+
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
     opened = await Database.connect(database_url)
@@ -75,6 +81,13 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 async def server(database: Database) -> AsyncIterator[RunningServer]:
     """A server with its reconcilers and three clients: an operator, an agent, and another tenant's operator."""
     async with running_server(database) as running:
+        yield running
+
+
+@pytest.fixture
+async def served(database: Database) -> AsyncIterator[tuple[RunningServer, str]]:
+    """The same with a listener; gives the server and its address."""
+    async with listening_server(database) as running:
         yield running
 
 

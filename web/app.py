@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
 
 from db.database import Database
 from db.hints import Hints
@@ -36,7 +36,7 @@ async def open_services(database: Database, hints: Hints) -> AsyncIterator[Servi
 def application(services: Services, settings: Settings) -> Starlette:
     """Make the ASGI application; who runs it also runs `services.feed`."""
     view = GraphQLView(build(), services, settings.allowed_origins)
-    routes = [Route("/graphql", view), *health_routes(services), *console_routes()]
+    routes = [Route("/graphql", view), WebSocketRoute("/graphql", view), *health_routes(services), *console_routes()]
     limit = Middleware(
         BodyLimit,
         body_bytes_max=settings.body_bytes_max,

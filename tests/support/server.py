@@ -24,7 +24,7 @@ from reconcilers.relay import relay
 from resolvers.context import Services
 from web.app import application, open_services, utc_now
 from web.authentication import issue_token
-from web.server import background
+from web.server import background, listening
 from web.settings import Settings
 
 WAIT_SECONDS_MAX = 10.0
@@ -63,6 +63,16 @@ class RunningServer:
     operator: Client
     agent: Client
     stranger: Client
+
+
+@asynccontextmanager
+async def listening_server(database: Database) -> AsyncIterator[tuple[RunningServer, str]]:
+    """Run the server with a real listener too, and give its address: for sockets and other programs."""
+    async with (
+        running_server(database) as running,
+        listening(running.services, Settings(port=0)) as (_, address),
+    ):
+        yield running, address
 
 
 @asynccontextmanager
