@@ -1,0 +1,126 @@
+"""The options that several commands share, and how their texts become values."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+import typer
+
+from agent.client import Connection
+from agent.host.options import HostOptions
+from agent.identity import default_state_dir
+
+TOKEN_BYTES_MAX: Final = 4096
+
+
+class Output(StrEnum):
+    """How a command prints its result."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+ServerOption = Annotated[
+    str,
+    typer.Option(
+        "--server", envvar="FLEETGRAPH_SERVER", metavar="URL", help="The server, such as http://127.0.0.1:8000."
+    ),
+]
+TokenOption = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        envvar="FLEETGRAPH_TOKEN",
+        metavar="TOKEN",
+        show_default=False,
+        help="A token for agents or operators. Others on this machine see arguments: prefer the variable or the file.",
+    ),
+]
+TokenFileOption = Annotated[
+    Path | None, typer.Option("--token-file", metavar="FILE", help="A file that holds the token alone.")
+]
+IdentityOption = Annotated[
+    str | None,
+    typer.Option(
+        "--identity",
+        metavar="KEY",
+        help="The key the node is known by. Without it: from the machine id, in containers a UUID that is kept.",
+    ),
+]
+HostnameOption = Annotated[
+    str | None, typer.Option("--hostname", metavar="NAME", help="The node's name for people, instead of the kernel's.")
+]
+StateDirOption = Annotated[
+    Path | None,
+    typer.Option("--state-dir", metavar="DIR", help="Where the agent keeps its state (its identity in a container)."),
+]
+OutputOption = Annotated[Output, typer.Option("--output", help="What is printed: text for people, or one JSON object.")]
+ImageDirsOption = Annotated[
+    list[str] | None, typer.Option("--image-dir", metavar="DIR", help="A folder of cached images; repeatable.")
+]
+WeightsDirsOption = Annotated[
+    list[str] | None, typer.Option("--weights-dir", metavar="DIR", help="A folder of model weights; repeatable.")
+]
+EngineDirsOption = Annotated[
+    list[str] | None,
+    typer.Option("--engine-dir", metavar="DIR", help="A Python environment with inference engines; repeatable."),
+]
+FabricsOption = Annotated[
+    list[str] | None,
+    typer.Option("--fabric", metavar="NAME=DEVICE,…", help="A fabric and the RDMA devices on it; repeatable."),
+]
+
+
+def connection(server: str, token: str | None, token_file: Path | None) -> Connection:
+    """Return where to report to; raises BadParameter (a usage error) for what cannot be right."""
+    parts = urlsplit(server)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise typer.BadParameter(f"{server!r} is not a URL; one such as http://127.0.0.1:8000 is expected")
+    if parts.username or parts.password:
+        raise typer.BadParameter("the server's URL names a user; a token is expected instead")
+    if token_file is not None:
+        token = _token_of(token_file)
+    if not token:
+        raise typer.BadParameter("no token: give --token-file or --token, or set FLEETGRAPH_TOKEN")
+    # What else would not fit in a header; the token itself is never shown.
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise typer.BadParameter("the token holds blanks or characters that no token has")
+    return Connection(server.removesuffix("/graphql"), token)
+
+
+def host_options(
+    image_dirs: list[str] | None,
+    weights_dirs: list[str] | None,
+    engine_dirs: list[str] | None,
+    fabrics: list[str] | None,
+) -> HostOptions:
+    """Return what the operator tells the collectors; raises BadParameter for a fabric that names no device."""
+    named: dict[str, tuple[str, ...]] = {}
+    for text in fabrics or ():
+        name, _, devices = text.partition("=")
+        adapters = tuple(device.strip() for device in devices.split(",") if device.strip())
+        if not name.strip() or not adapters:
+            raise typer.BadParameter(f"--fabric {text!r}: NAME=DEVICE,… is expected, such as rail=mlx5_0,mlx5_1")
+        named[name.strip()] = adapters
+    return HostOptions(
+        image_dirs=tuple(image_dirs or ()),
+        weights_dirs=None if weights_dirs is None else tuple(weights_dirs),
+        engine_dirs=None if engine_dirs is None else tuple(engine_dirs),
+        fabrics=named,
+    )
+
+
+def state_dir_or_default(state_dir: Path | None) -> Path:
+    """Return the folder given, else this user's place for state."""
+    return state_dir or default_state_dir(os.environ, root=os.geteuid() == 0)
+
+
+def _token_of(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(TOKEN_BYTES_MAX)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read the token in {file}: {error.strerror or error}") from error
+    return content.decode("utf-8", "replace").strip()

@@ -1,0 +1,279 @@
+"""The command line of the agent, `fleetgraph-agent`."""
+
+import asyncio
+import os
+import sys
+import time
+import uuid
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import msgspec
+import structlog
+import typer
+from msgspec import UNSET
+from rich.console import Console
+
+from agent import identity
+from agent.arguments import (
+    EngineDirsOption,
+    FabricsOption,
+    HostnameOption,
+    IdentityOption,
+    ImageDirsOption,
+    Output,
+    OutputOption,
+    ServerOption,
+    StateDirOption,
+    TokenFileOption,
+    TokenOption,
+    WeightsDirsOption,
+    connection,
+    host_options,
+    state_dir_or_default,
+)
+from agent.capture import capture as capture_host
+from agent.client import Connection, connect
+from agent.console import one_line_failures
+from agent.doctor import examine, render
+from agent.failures import CaptureFailed, WronglyCalled
+from agent.gpus.deadline import collect_with_deadline
+from agent.host.files import Source
+from agent.host.live import live_source
+from agent.host.options import HostOptions
+from agent.inventory import GPUS_SECONDS_MAX, Inventory, LiveHost
+from agent.logs import configure_logs
+from agent.loop import HEARTBEAT_SECONDS, Agent, Timing
+from agent.recorded import RecordedHost, complete_capture, read_capture, read_smi_file
+from agent.report import Reported, report_once
+from agent.signals import until_signalled
+from agent.simulator.command import simulate
+from agent.watch import Fingerprint, hardware_fingerprint
+from agent.wire import Hello
+from domain.identity_key import IdentityKey, NeedsState
+
+app = typer.Typer(
+    name="fleetgraph-agent",
+    help="Reports this machine's hardware to a Fleetgraph server.\n\nFirst steps: `doctor` shows what the agent can "
+    "see here, `once` reports it and leaves, `run` keeps the node in the fleet.",
+    no_args_is_help=True,
+    add_completion=False,
+    # Rich tracebacks print local variables, and the token is one.
+    pretty_exceptions_enable=False,
+)
+_log = structlog.get_logger(__name__)
+
+
+def main() -> NoReturn:
+    """Run the command line: 0 when it was done, 1 when it failed, 2 when it was called wrongly."""
+    app()
+    sys.exit(0)
+
+
+@app.callback()
+def configure() -> None:
+    """Set up what all commands need."""
+    configure_logs()
+
+
+@app.command()
+def once(  # noqa: PLR0913 - each is an option of the command line
+    *,
+    server: ServerOption,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    identity_key: IdentityOption = None,
+    hostname: HostnameOption = None,
+    nvidia_smi: Annotated[
+        Path | None,
+        typer.Option("--nvidia-smi", metavar="FILE.xml", help="Report the recorded host of an `nvidia-smi -q -x` log."),
+    ] = None,
+    from_capture: Annotated[
+        Path | None, typer.Option("--from-capture", metavar="DIR", help="Report the recorded host of a capture.")
+    ] = None,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for the server to apply it.")
+    ] = 60,
+    output: OutputOption = Output.TEXT,
+    state_dir: StateDirOption = None,
+    image_dir: ImageDirsOption = None,
+    weights_dir: WeightsDirsOption = None,
+    engine_dir: EngineDirsOption = None,
+    fabric: FabricsOption = None,
+) -> None:
+    """Report one inventory and leave; the status is 0 only when the server has applied it."""
+    with one_line_failures():
+        target = connection(server, token, token_file)
+        options = host_options(image_dir, weights_dir, engine_dir, fabric)
+        if nvidia_smi is not None and from_capture is not None:
+            raise WronglyCalled("--nvidia-smi and --from-capture are two recorded hosts: give one of them")
+        if nvidia_smi is not None:
+            subject = _recorded(read_smi_file(nvidia_smi, identity_key), hostname)
+        elif from_capture is not None:
+            subject = _recorded(read_capture(from_capture, identity_key), hostname)
+        else:
+            machine = _this_machine(identity_key, hostname, state_dir, options)
+            subject = _Subject(machine.hello(), machine.collect())
+        reported = asyncio.run(_report(target, subject, wait))
+    if output is Output.JSON:
+        typer.echo(msgspec.json.encode(reported).decode())
+        return
+    typer.echo(f"{reported.node_id}: {len(subject.inventory.contents)} sections applied")
+    typer.echo(f"snapshot {reported.snapshot_id}\ndigest   {reported.digest}")
+
+
+@app.command()
+def run(  # noqa: PLR0913 - each is an option of the command line
+    *,
+    server: ServerOption,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    identity_key: IdentityOption = None,
+    hostname: HostnameOption = None,
+    management_address: Annotated[
+        str | None,
+        typer.Option("--management-address", metavar="ADDRESS", help="Where the machine's management is reached."),
+    ] = None,
+    interval: Annotated[
+        float, typer.Option("--interval", metavar="SECONDS", min=0.1, max=3600, help="About how often to be heard.")
+    ] = HEARTBEAT_SECONDS,
+    state_dir: StateDirOption = None,
+    image_dir: ImageDirsOption = None,
+    weights_dir: WeightsDirsOption = None,
+    engine_dir: EngineDirsOption = None,
+    fabric: FabricsOption = None,
+) -> None:
+    """Keep this machine in the fleet until SIGINT or SIGTERM: heartbeats, and a new inventory when it changed."""
+    with one_line_failures():
+        target = connection(server, token, token_file)
+        options = host_options(image_dir, weights_dir, engine_dir, fabric)
+        machine = _this_machine(identity_key, hostname, state_dir, options, management_address)
+        asyncio.run(_run(target, machine, Timing(heartbeat=interval)))
+
+
+@app.command()
+def doctor(  # noqa: PLR0913 - each is an option of the command line
+    *,
+    identity_key: IdentityOption = None,
+    output: OutputOption = Output.TEXT,
+    state_dir: StateDirOption = None,
+    image_dir: ImageDirsOption = None,
+    weights_dir: WeightsDirsOption = None,
+    engine_dir: EngineDirsOption = None,
+    fabric: FabricsOption = None,
+) -> None:
+    """Show what the agent can see here, what it cannot, and why; nothing is sent."""
+    with one_line_failures():
+        options = host_options(image_dir, weights_dir, engine_dir, fabric)
+        findings = examine(live_source(), options, collect_with_deadline(GPUS_SECONDS_MAX))
+        found = identity.find_identity(identity_key, live_source(), os.environ, state_dir_or_default(state_dir))
+    if output is Output.JSON:
+        typer.echo(msgspec.json.encode({"identity": found, "findings": findings}).decode())
+        return
+    match found:
+        case IdentityKey():
+            told = f"identity {found.text} (from: {found.source})"
+        case NeedsState():
+            told = f"no identity yet: {found.reason}; a UUID will be kept in {state_dir_or_default(state_dir)}"
+    console = Console()
+    console.print(told, highlight=False)
+    console.print(render(findings))
+
+
+@app.command()
+def capture(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+    image_dir: ImageDirsOption = None,
+    weights_dir: WeightsDirsOption = None,
+    engine_dir: EngineDirsOption = None,
+    fabric: FabricsOption = None,
+) -> None:
+    """Record this machine in a folder, for `once --from-capture`; it holds serial numbers and addresses."""
+    with one_line_failures():
+        options = host_options(image_dir, weights_dir, engine_dir, fabric)
+        source = live_source()
+        try:
+            capture_host(source, folder, options)
+            complete_capture(folder, collect_with_deadline(GPUS_SECONDS_MAX), identity.hostname(source))
+        except OSError as error:
+            raise CaptureFailed(f"cannot capture to {folder}: {error.strerror or error}") from error
+    typer.echo(f"captured to {folder}; report it with: fleetgraph-agent once --from-capture {folder}")
+
+
+app.command()(simulate)
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What `once` reports: this machine or a recorded one."""
+
+    hello: Hello
+    inventory: Inventory
+
+
+class _ThisMachine(LiveHost):
+    """The machine the agent runs on, with who it is."""
+
+    def __init__(
+        self,
+        source: Source,
+        options: HostOptions,
+        key: IdentityKey,
+        hostname: str | None,
+        management_address: str | None,
+    ) -> None:
+        super().__init__(source, options)
+        self.key = key
+        self._source = source
+        self._hostname = hostname
+        self._management_address = management_address
+
+    def fingerprint(self) -> Fingerprint:
+        return hardware_fingerprint(self._source)
+
+    def hello(self) -> Hello:
+        return Hello(
+            identity_key=self.key.text,
+            hostname=self._hostname or identity.hostname(self._source) or UNSET,
+            boot_id=identity.boot_id(self._source) or UNSET,
+            agent_version=version("fleetgraph"),
+            management_address=self._management_address or UNSET,
+        )
+
+
+def _this_machine(
+    explicit: str | None,
+    hostname: str | None,
+    state_dir: Path | None,
+    options: HostOptions,
+    management_address: str | None = None,
+) -> _ThisMachine:
+    source = live_source()
+    key = identity.node_identity(explicit, source, os.environ, state_dir_or_default(state_dir), uuid.uuid4)
+    return _ThisMachine(source, options, key, hostname, management_address)
+
+
+def _recorded(host: RecordedHost, hostname: str | None) -> _Subject:
+    hello = Hello(identity_key=host.key.text, hostname=hostname or host.hostname, agent_version=version("fleetgraph"))
+    return _Subject(hello, host.inventory)
+
+
+async def _report(target: Connection, subject: _Subject, seconds_max: float) -> Reported:
+    async with connect(target) as client:
+        return await report_once(
+            client,
+            subject.hello,
+            subject.inventory,
+            seconds_max=seconds_max,
+            clock=time.monotonic,
+            sleep=asyncio.sleep,
+        )
+
+
+async def _run(target: Connection, machine: _ThisMachine, timing: Timing) -> None:
+    _log.info("agent started", identity=machine.key.text, identity_from=machine.key.source, server=target.server)
+    async with connect(target) as client:
+        await until_signalled(Agent(client, machine, timing).run())
+    _log.info("agent stopped")

@@ -1,0 +1,184 @@
+"""The agent's life: hello, heartbeats, collecting anew when something changed, and coming back after every failure."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final, Protocol
+
+import structlog
+
+from agent.client import Client
+from agent.failures import AgentFailure, Refused
+from agent.inventory import Inventory
+from agent.report import introduce, refused_slot, send_sections
+from agent.retry import backoff_seconds
+from agent.threads import in_thread
+from agent.watch import Fingerprint
+from agent.wire import HashReport, Hello
+from domain.errors import Code
+
+HEARTBEAT_SECONDS: Final = 10.0
+RESCAN_SECONDS: Final = 12 * 3600.0
+SETTLE_SECONDS: Final = 2.0
+RETRY_INCOMPLETE_SECONDS: Final = 300.0
+_JITTER: Final = 0.1
+_LEASE_SHARE: Final = 3  # two heartbeats may be lost before the lease ends
+_CHANGES_SHOWN_MAX: Final = 8
+_NO_ENTRY: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.INVALID_INPUT})
+
+_log = structlog.get_logger(__name__)
+
+
+class Host(Protocol):
+    """The machine as the loop sees it; the calls block."""
+
+    def collect(self) -> Inventory:
+        """Collect the inventory."""
+
+    def fingerprint(self) -> Fingerprint:
+        """Look at what is plugged in."""
+
+    def hello(self) -> Hello:
+        """Say who the node is, in this boot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How often things happen, in seconds, and the clock and randomness behind them."""
+
+    heartbeat: float = HEARTBEAT_SECONDS
+    rescan: float = RESCAN_SECONDS
+    settle: float = SETTLE_SECONDS
+    retry_incomplete: float = RETRY_INCOMPLETE_SECONDS
+    clock: Callable[[], float] = monotonic
+    fraction: Callable[[], float] = random.random
+
+    def jittered(self, seconds: float) -> float:
+        """Return about `seconds`, so that the agents of a fleet spread out."""
+        return seconds * (1 - _JITTER + 2 * _JITTER * self.fraction())
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """What was collected last, what was plugged in before that, and when to look again at the latest."""
+
+    inventory: Inventory
+    fingerprint: Fingerprint
+    rescan_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    node_id: str
+    hello: Hello
+    heartbeat: float
+
+
+class Agent:
+    """One node's agent. Cancel `run` to end it."""
+
+    def __init__(self, client: Client, host: Host, timing: Timing) -> None:
+        self._client = client
+        self._host = host
+        self._timing = timing
+        self._wake = asyncio.Event()
+        self._picture: _Picture | None = None
+        self._collection: asyncio.Task[_Picture] | None = None
+        self._welcomed = False
+        self._refused_digest: str | None = None
+
+    async def run(self) -> None:
+        """Report for ever. Raises Refused when the very first hello is: then the token or the identity is wrong."""
+        session: _Session | None = None
+        failures = 0
+        try:
+            while True:
+                try:
+                    session = await (self._open() if session is None else self._beat(session))
+                    failures = 0
+                    pause = self._timing.jittered(session.heartbeat)
+                except AgentFailure as failure:
+                    if not self._welcomed and isinstance(failure, Refused) and failure.code in _NO_ENTRY:
+                        raise
+                    session = None
+                    failures += 1
+                    pause = backoff_seconds(failures, self._timing.fraction())
+                    _log.warning("no session", reason=str(failure), retry_seconds=round(pause, 1))
+                await self._pause(pause)
+        finally:
+            if self._collection is not None:
+                self._collection.cancel()
+
+    async def _open(self) -> _Session:
+        picture = self._picture or await self._collect(0)
+        self._picture = picture
+        hello = await in_thread(self._host.hello)
+        greeting = await introduce(self._client, hello, picture.inventory)
+        self._welcomed = True
+        heartbeat = min(self._timing.heartbeat, greeting.lease_seconds / _LEASE_SHARE)
+        _log.info("session opened", node_id=greeting.node.id, session_id=greeting.session_id)
+        await self._send(greeting.node.id, picture.inventory, greeting.request_sections)
+        return _Session(greeting.node.id, hello, heartbeat)
+
+    async def _beat(self, session: _Session) -> _Session:
+        inventory = (await self._newest()).inventory
+        (answer,) = await self._client.record_hashes([HashReport(node_id=session.node_id, hashes=inventory.hashes)])
+        if answer.error is not None:
+            raise refused_slot(answer.error)
+        await self._send(session.node_id, inventory, answer.request_sections)
+        if (await in_thread(self._host.hello)) != session.hello:
+            return await self._open()  # another boot, as after a container was frozen and moved
+        return session
+
+    async def _newest(self) -> _Picture:
+        """Return the newest picture, and see to it that a stale one is collected anew beside the heartbeats."""
+        picture = self._picture or await self._collect(0)
+        if self._collection is not None and self._collection.done():
+            picture = self._collection.result()
+            self._collection = None
+        self._picture = picture
+        if self._collection is None:
+            fingerprint = await in_thread(self._host.fingerprint)
+            if fingerprint != picture.fingerprint:
+                _log.info("hardware changed", changed=sorted(fingerprint ^ picture.fingerprint)[:_CHANGES_SHOWN_MAX])
+                self._start_collection(self._timing.settle)
+            elif self._timing.clock() >= picture.rescan_at:
+                self._start_collection(0)
+        return picture
+
+    def _start_collection(self, settle: float) -> None:
+        self._collection = asyncio.create_task(self._collect(settle))
+        self._collection.add_done_callback(lambda _: self._wake.set())
+
+    async def _collect(self, settle: float) -> _Picture:
+        # One change seldom comes alone: a driver that loads brings its devices one after another.
+        await asyncio.sleep(settle)
+        fingerprint = await in_thread(self._host.fingerprint)
+        inventory = await in_thread(self._host.collect)
+        timing = self._timing
+        seconds = timing.jittered(timing.rescan if inventory.complete else timing.retry_incomplete)
+        _log.info("inventory collected", digest=inventory.digest, complete=inventory.complete)
+        return _Picture(inventory, fingerprint, timing.clock() + seconds)
+
+    async def _send(self, node_id: str, inventory: Inventory, names: Sequence[str]) -> None:
+        if not names or inventory.digest == self._refused_digest:
+            return
+        try:
+            await send_sections(self._client, node_id, inventory, names)
+        except Refused as refusal:
+            if refusal.code is not Code.INVALID_INPUT:
+                raise
+            # The same bytes will not be taken a second time; the heartbeats go on until there are others.
+            self._refused_digest = inventory.digest
+            _log.error("inventory refused", reason=str(refusal))
+            return
+        _log.info("sections sent", node_id=node_id, sections=list(names))
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        self._wake.clear()

@@ -1,0 +1,1 @@
+"""A made-up fleet: believable machines, the same for the same seed, that report and change as real ones do."""

@@ -1,0 +1,90 @@
+"""The `gpus` section of a made-up node."""
+
+from agent.simulator.material import Material
+from agent.simulator.models import DRIVERS, GpuPart
+from agent.simulator.node import NodeState, generation
+from domain.documents.gpus import (
+    EccUncorrectable,
+    Enumeration,
+    Fabric,
+    Gpu,
+    GpuHealth,
+    GpusSection,
+    LinkWidth,
+    MigInstance,
+    Mode,
+    NvLink,
+    RowRemap,
+)
+
+_HEALTHY = GpuHealth(
+    row_remap=RowRemap(correctable=0, uncorrectable=0, pending=False, failure=False),
+    ecc_uncorrectable=EccUncorrectable(volatile=0, aggregate=0),
+)
+_FULL_WIDTH = LinkWidth(current=16, max=16)
+_ON, _OFF = Mode(current=True, pending=True), Mode(current=False, pending=False)
+
+
+def gpus_section(material: Material, state: NodeState) -> GpusSection:
+    """Return the GPUs; a host without any has counted them completely."""
+    part = state.server.gpu
+    if part is None:
+        return GpusSection(enumeration=Enumeration.COMPLETE)
+    driver, cuda = DRIVERS[state.driver]
+    places = state.server.gpu_places
+    # A cut enumeration answers for all but the last; a lost GPU is gone from PCI, too, and truly missing.
+    answering = len(places) - 1 if state.cut_short else len(places)
+    slots = [slot for slot in range(answering) if slot not in state.lost_gpus]
+    reason = f"the driver counts {len(places)} GPUs, {answering} answer" if state.cut_short else None
+    return GpusSection(
+        enumeration=Enumeration.INCOMPLETE if state.cut_short else Enumeration.COMPLETE,
+        reason=reason,
+        driver_version=driver,
+        cuda_driver_version=cuda,
+        kernel_module="open",
+        gpus=tuple(_gpu(material, state, part, slot, index) for index, slot in enumerate(slots)),
+    )
+
+
+def _gpu(material: Material, state: NodeState, part: GpuPart, slot: int, index: int) -> Gpu:
+    place = state.server.gpu_places[slot]
+    what = f"gpu {slot} {generation(state.cards, slot)}"
+    layout = part.mig_layouts[generation(state.mig, slot)] if part.mig_layouts else ()
+    return Gpu(
+        uuid=f"GPU-{material.uuid(what)}",
+        index=index,
+        name=part.name,
+        serial=material.digits(f"{what} serial", 13),
+        pci_bus_id=place.pci_bus_id,
+        numa_node=place.numa_node,
+        vram_mib=part.vram_mib,
+        unified_memory=False,
+        architecture=part.architecture,
+        compute_capability=part.compute_capability,
+        vbios=part.vbios,
+        part_number=part.part_number,
+        ecc_mode=_ON,
+        mig_mode=(_ON if layout else _OFF) if part.mig_layouts else None,
+        mig_instances=tuple(
+            MigInstance(
+                gi=piece.gi,
+                ci=0,
+                uuid=f"MIG-{material.uuid(f'{what} mig {piece.gi} {piece.profile}')}",
+                profile=piece.profile,
+                memory_mib=piece.memory_mib,
+            )
+            for piece in layout
+        ),
+        nvlinks=_nvlinks(part),
+        fabric=Fabric(state="completed", status="success", health="healthy") if part.nvlinks else None,
+        health=_HEALTHY,
+        pcie_link_width=_FULL_WIDTH,
+    )
+
+
+def _nvlinks(part: GpuPart) -> tuple[NvLink, ...]:
+    switches = part.switches
+    return tuple(
+        NvLink(link=link, state="active", remote=switches[link * len(switches) // part.nvlinks] if switches else None)
+        for link in range(part.nvlinks)
+    )

@@ -1,0 +1,157 @@
+"""What the agent and the server say to each other: GraphQL documents, their inputs and their answers.
+
+Source: the mutations for agents in the project's schema.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+REPORTS_MAX: Final = 1000
+ENTRIES_MAX: Final = 200
+BODY_BYTES_MAX: Final = 24 * 1024 * 1024
+"""The server takes 32 MiB; the rest is for the document and what JSON adds."""
+PROTOCOL: Final = "1"
+
+HELLO: Final = """mutation Hello($input: HelloInput!) {
+  hello(input: $input) { node { id } sessionId requestSections leaseSeconds }
+}"""
+RECORD_HASHES: Final = """mutation RecordInventoryHashes($entries: [HashReportInput!]!) {
+  recordInventoryHashes(entries: $entries) { nodeId requestSections error { code message section place } }
+}"""
+INGEST: Final = """mutation IngestSections($entries: [SectionsInput!]!) {
+  ingestSections(entries: $entries) { nodeId stored error { code message section place } }
+}"""
+_STATUS_FIELDS: Final = """fragment Status on ComputeNode {
+  inventoryStatus { state reportedDigest appliedDigest missingSections error }
+  latestSnapshot { id digest }
+}"""
+
+
+def status_query(count: int) -> str:
+    """Write the query for the status of `count` nodes: `$i0` is answered as `n0`, and so on."""
+    parameters = ", ".join(f"$i{place}: ID!" for place in range(count))
+    fields = "\n".join(f"  n{place}: computeNode(id: $i{place}) {{ ...Status }}" for place in range(count))
+    return f"query InventoryStatus({parameters}) {{\n{fields}\n}}\n{_STATUS_FIELDS}"
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A value on the wire."""
+
+
+class SectionHash(Message, frozen=True):
+    """A section's name and the hash of its bytes."""
+
+    name: str
+    sha256: str
+
+
+class Hello(Message, frozen=True, omit_defaults=True):
+    """Who the node is; what is unset is left as the server knows it."""
+
+    identity_key: str
+    hostname: str | UnsetType = UNSET
+    boot_id: str | UnsetType = UNSET
+    agent_version: str | UnsetType = UNSET
+    protocol: str = PROTOCOL
+    features: tuple[str, ...] | UnsetType = UNSET
+    management_address: str | UnsetType = UNSET
+    hashes: tuple[SectionHash, ...] | UnsetType = UNSET
+
+
+class HashReport(Message, frozen=True):
+    """The hashes of a node's sections."""
+
+    node_id: str
+    hashes: tuple[SectionHash, ...]
+
+
+class SectionContent(Message, frozen=True):
+    """A section's bytes, which travel as base64."""
+
+    name: str
+    sha256: str
+    content: bytes
+
+
+class Sections(Message, frozen=True):
+    """Sections of one node."""
+
+    node_id: str
+    sections: tuple[SectionContent, ...]
+
+
+class NodeRef(Message, frozen=True):
+    """A node in an answer."""
+
+    id: str
+
+
+class Greeting(Message, frozen=True):
+    """The answer to a hello."""
+
+    node: NodeRef
+    session_id: str
+    request_sections: tuple[str, ...]
+    lease_seconds: int
+
+
+class SlotError(Message, frozen=True):
+    """Why one entry of a batch was refused."""
+
+    code: str
+    message: str
+    section: str | None = None
+    place: str | None = None
+
+
+class HashAnswer(Message, frozen=True):
+    """The sections to send, or why the report was refused."""
+
+    node_id: str
+    request_sections: tuple[str, ...] = ()
+    error: SlotError | None = None
+
+
+class IngestAnswer(Message, frozen=True):
+    """The sections stored, or why none of the entry was."""
+
+    node_id: str
+    stored: tuple[str, ...] = ()
+    error: SlotError | None = None
+
+
+class StatusState(StrEnum):
+    """Where a node's inventory stands."""
+
+    NONE = "NONE"
+    PENDING = "PENDING"
+    APPLIED = "APPLIED"
+    ADVISORY = "ADVISORY"
+    FAILED = "FAILED"
+
+
+class InventoryStatus(Message, frozen=True):
+    """A node's inventory on its way into the graph."""
+
+    state: StatusState
+    reported_digest: str | None = None
+    applied_digest: str | None = None
+    missing_sections: tuple[str, ...] = ()
+    error: str | None = None
+
+
+class SnapshotRef(Message, frozen=True):
+    """A snapshot in an answer."""
+
+    id: str
+    digest: str
+
+
+class NodeStatus(Message, frozen=True):
+    """A node's inventory status and its newest snapshot."""
+
+    inventory_status: InventoryStatus
+    latest_snapshot: SnapshotRef | None = None
