@@ -15,7 +15,7 @@ def adopt_ids(seen: Sequence[Device], known: Mapping[DeviceId, Device]) -> list[
     ids = {device.id for device in seen}
     unseen = [device for device in known.values() if device.id not in ids and not device.missing]
     new = [device for device in seen if device.id not in known]
-    renamed = {**_nameless_gpus(new, unseen), **_rewritten_disks(new, unseen)}
+    renamed = {**_nameless_gpus(new, unseen), **_rewritten_disks(new, unseen)} if new and unseen else {}
     if not renamed:
         return list(seen)
     return [

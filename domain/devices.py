@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Mapping
 
 from domain.device import Device, DeviceClass, drop_known
-from domain.disk_devices import disk_devices
+from domain.disk_devices import disk_devices, disk_ids
 from domain.documents.disks import DisksSection
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, GpusSection
 from domain.documents.nics import NicsSection
-from domain.gpu_devices import gpu_devices
-from domain.ids import NodeId
-from domain.nic_devices import nic_devices
+from domain.gpu_devices import gpu_devices, gpu_ids
+from domain.ids import DeviceId, NodeId
+from domain.nic_devices import nic_devices, nic_ids
 from domain.sections import section_of
 
-__all__ = ["Device", "DeviceClass", "complete_classes", "devices_of"]
+__all__ = ["Device", "DeviceClass", "complete_classes", "device_ids", "devices_of"]
 
 
 def devices_of(node_id: NodeId, sections: Mapping[str, Section]) -> tuple[Device, ...]:
@@ -22,6 +22,20 @@ def devices_of(node_id: NodeId, sections: Mapping[str, Section]) -> tuple[Device
     for device in _devices(node_id, sections):
         found.setdefault(device.id, device)
     return tuple(drop_known(device) for device in found.values())
+
+
+def device_ids(node_id: NodeId, sections: Mapping[str, Section]) -> frozenset[DeviceId]:
+    """Return the ids of `devices_of`, without making the devices."""
+    gpus = section_of(sections, GpusSection)
+    nics = section_of(sections, NicsSection)
+    disks = section_of(sections, DisksSection)
+    return frozenset(
+        (
+            *(gpu_ids(node_id, gpus) if gpus is not None else ()),
+            *(nic_ids(node_id, nics) if nics is not None else ()),
+            *(disk_ids(node_id, disks) if disks is not None else ()),
+        )
+    )
 
 
 def complete_classes(sections: Mapping[str, Section]) -> frozenset[DeviceClass]:

@@ -9,11 +9,12 @@ from enum import Enum, auto
 from typing import Final
 
 from domain.availability import known_text
+from domain.device import id_part
 from domain.documents.disks import Disk
 
 _NAA: Final = re.compile(r"(?:wwn-)?(?:0x|naa\.)?(?P<digits>[0-9a-f]{16}|[0-9a-f]{32})")
 _WWN: Final = re.compile(r"[a-z0-9._:+-]{4,200}")
-_NOT_IN_ID: Final = re.compile(r"[^a-z0-9._-]+")
+_NOT_IN_PART: Final = re.compile(r"[^a-z0-9._-]+")
 _DIGIT_RUN: Final = "01234567890123456789"
 _SERIAL_LENGTH_MAX: Final = 128
 # A hypervisor's disk has whatever serial its owner gave it: it tells disks apart only within its machine.
@@ -91,18 +92,18 @@ def own_text(identity: DiskIdentity) -> str | None:
     if identity.serial is None:
         return None
     parts = (identity.model, identity.serial, identity.namespace)
-    return ":".join(_NOT_IN_ID.sub("-", str(part)) for part in parts if part is not None)
+    return id_part(":".join(_NOT_IN_PART.sub("-", str(part)) for part in parts if part is not None))
 
 
-def is_of_one_machine(disk: Disk) -> bool:
-    """Say whether the disk's own identity is the fleet's: not a hypervisor's, not a volume others may attach."""
+def fleet_text(disk: Disk, identity: DiskIdentity) -> str | None:
+    """Return the disk's own text where it counts in the whole fleet.
+
+    None where it tells disks apart only within their machine: a hypervisor's, or a volume that others may attach.
+    """
     transport = (known_text(disk.transport) or "").casefold()
-    return transport not in _SHARED_TRANSPORTS and not _VIRTUAL_MODEL.search(_folded(disk.model) or "")
-
-
-def global_id(disk: Disk) -> str | None:
-    """Return the disk's id in the whole fleet, or None when it has one only within its machine."""
-    return own_text(of_disk(disk)) if is_of_one_machine(disk) else None
+    if transport in _SHARED_TRANSPORTS or _VIRTUAL_MODEL.search(identity.model or ""):
+        return None
+    return own_text(identity)
 
 
 def _compare_wwns(one: DiskIdentity, other: DiskIdentity) -> Sameness:

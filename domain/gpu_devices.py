@@ -43,7 +43,7 @@ _RENAMED: Final[Mapping[str, tuple[str, ...]]] = {
 
 def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
     """Return whole GPUs; one that is partitioned, or about to be, is no atom."""
-    ids = _ids(node_id, section.gpus)
+    ids = gpu_ids(node_id, section)
     peers = _nvlink_peers(ids, section.gpus)
     unavailable = not_known_by_item(section, "gpus")
     driver = known_text(section.driver_version)
@@ -82,10 +82,11 @@ def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
     return tuple(devices)
 
 
-def _ids(node_id: NodeId, gpus: Sequence[Gpu]) -> list[DeviceId]:
+def gpu_ids(node_id: NodeId, section: GpusSection) -> list[DeviceId]:
+    """Return an id per GPU: its UUID, else its PCI address within the node."""
     ids = []
     without_any = 0
-    for gpu in gpus:
+    for gpu in section.gpus:
         uuid, address = gpu_uuid(gpu), pci.canonical(gpu.pci_bus_id)
         if uuid is not None:
             ids.append(DeviceId(uuid))

@@ -9,7 +9,7 @@ from domain.changes.gpus import is_complete
 from domain.conditions import Condition, inventory_conditions, merge_no_schedule_reasons, transition
 from domain.device import is_place_id
 from domain.device_plan import DevicePlan, plan_devices
-from domain.devices import Device, DeviceClass, devices_of
+from domain.devices import Device, DeviceClass, device_ids, devices_of
 from domain.diff import Change, ChangeType, diff
 from domain.digest import inventory_digest
 from domain.documents.document import Section
@@ -99,7 +99,7 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
 
 def claimed_device_ids(node_id: NodeId, sections: Mapping[str, Section]) -> frozenset[DeviceId]:
     """Return the ids of the devices that the sections show: those whose owners a Report names."""
-    return frozenset(device.id for device in devices_of(node_id, sections))
+    return device_ids(node_id, sections)
 
 
 def _changed_names(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:

@@ -14,31 +14,37 @@ _ATTRIBUTES: Final = ("name", "mac", "permanent_mac", "driver", "firmware", "rem
 
 def nic_devices(node_id: NodeId, section: NicsSection) -> tuple[Device, ...]:
     """Return physical ports; bonds, VLANs, bridges and virtual links are no hardware."""
-    ports = [(position, nic) for position, nic in enumerate(section.nics) if nic.kind is NicKind.PHYSICAL]
-    addresses = Counter(_identity(nic) for _, nic in ports)
-    places = Counter(pci.canonical(nic.pci_bus_id) for _, nic in ports)
     unavailable = not_known_by_item(section, "nics")
-    devices = []
-    for position, nic in ports:
-        address, place = _identity(nic), pci.canonical(nic.pci_bus_id)
-        # One address on two ports identifies neither, nor does the PCI function of a card with two ports.
-        if address is not None and addresses[address] == 1:
-            device_id = DeviceId(address)
-        else:
-            where = place if place is not None and places[place] == 1 else nic.name
-            device_id = place_id(node_id, DeviceClass.NIC, where)
-        devices.append(
-            Device(
-                id=device_id,
-                node_id=node_id,
-                device_class=DeviceClass.NIC,
-                pci_bus_id=place,
-                numa_node=nic.numa_node,
-                attributes=facts(nic, _ATTRIBUTES),
-                not_known=unavailable.get(str(position), {}),
-            )
+    return tuple(
+        Device(
+            id=device_id,
+            node_id=node_id,
+            device_class=DeviceClass.NIC,
+            pci_bus_id=pci.canonical(nic.pci_bus_id),
+            numa_node=nic.numa_node,
+            attributes=facts(nic, _ATTRIBUTES),
+            not_known=unavailable.get(str(position), {}),
         )
-    return tuple(devices)
+        for device_id, (position, nic) in zip(nic_ids(node_id, section), _ports(section), strict=True)
+    )
+
+
+def nic_ids(node_id: NodeId, section: NicsSection) -> list[DeviceId]:
+    """Return an id per physical port: its permanent address, else its place within the node."""
+    known = [(nic, _identity(nic), pci.canonical(nic.pci_bus_id)) for _, nic in _ports(section)]
+    addresses = Counter(address for _, address, _ in known)
+    places = Counter(place for _, _, place in known)
+    # One address on two ports identifies neither, nor does the PCI function of a card with two ports.
+    return [
+        DeviceId(address)
+        if address is not None and addresses[address] == 1
+        else place_id(node_id, DeviceClass.NIC, place if place is not None and places[place] == 1 else nic.name)
+        for nic, address, place in known
+    ]
+
+
+def _ports(section: NicsSection) -> list[tuple[int, Nic]]:
+    return [(position, nic) for position, nic in enumerate(section.nics) if nic.kind is NicKind.PHYSICAL]
 
 
 def _identity(nic: Nic) -> str | None:

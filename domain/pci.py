@@ -1,6 +1,7 @@
 """PCI addresses: every width and form in the field is one (domain, bus, device, function)."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _ADDRESS: Final = re.compile(
@@ -8,6 +9,7 @@ _ADDRESS: Final = re.compile(
     re.IGNORECASE,
 )
 _DEVICE_MAX: Final = 0x1F
+_LENGTH_MAX: Final = 64
 
 
 def canonical(text: str | None) -> str | None:
@@ -16,7 +18,13 @@ def canonical(text: str | None) -> str | None:
     The domain is not always 0; a missing domain or function is 0. `000:BA:80.0`, which a failing driver prints, has
     no such device number and is not an address.
     """
-    found = _ADDRESS.fullmatch(text.strip()) if text else None
+    return _canonical(text) if text and len(text) <= _LENGTH_MAX else None
+
+
+# A fleet has few addresses, and each is read many times over: as a key, and at the other end of every link.
+@lru_cache(maxsize=16_384)
+def _canonical(text: str) -> str | None:
+    found = _ADDRESS.fullmatch(text.strip())
     if found is None or int(found["device"], 16) > _DEVICE_MAX:
         return None
     domain = int(found["domain"] or "0", 16)

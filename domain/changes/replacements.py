@@ -29,7 +29,7 @@ def disk_changes(before: DisksSection, after: DisksSection) -> tuple[Change, ...
     return tuple(
         Change(
             ChangeType.DISK_REPLACED,
-            disk_identity.global_id(came.disk),
+            disk_identity.fleet_text(came.disk, came.identity),
             facts(gone.disk, _DISK_FACTS),
             facts(came.disk, _DISK_FACTS),
         )

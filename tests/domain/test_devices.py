@@ -7,7 +7,7 @@ from hypothesis import given
 from msgspec import structs
 
 from domain.availability import Availability
-from domain.devices import Device, DeviceClass, devices_of
+from domain.devices import Device, DeviceClass, device_ids, devices_of
 from domain.documents.disks import Disk, DisksSection
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Fabric, Gpu, GpusSection, LinkWidth, MigInstance, Mode, NvLink
@@ -36,6 +36,7 @@ def _nic_ids(*nics: Nic) -> list[str]:
 def test_every_device_has_an_id_of_its_own_within_bounds(sections: dict[str, Section]) -> None:
     ids = [device.id for device in devices_of(NODE, sections)]
     assert len(set(ids)) == len(ids)
+    assert device_ids(NODE, sections) == set(ids)
     assert all(0 < len(each) < 512 and not set(each) & set(" \0") for each in ids)
 
 
@@ -132,6 +133,11 @@ def test_a_gpu_that_is_partitioned_or_about_to_be_is_no_atom(
 ) -> None:
     (device,) = _gpus(Gpu(uuid="GPU-1", mig_mode=mode))
     assert (device.bookable, device.partition_pending) == (bookable, pending)
+
+
+def test_a_part_of_which_nothing_is_known_is_no_attribute() -> None:
+    (device,) = _gpus(Gpu(uuid="GPU-1", mig_mode=Mode(), ecc_mode=Mode(pending=False)))
+    assert device.attributes == {"eccMode": {"pending": False}}
 
 
 def test_a_gpu_with_instances_is_no_atom_even_when_its_mode_is_unknown() -> None:
@@ -271,6 +277,8 @@ def test_a_disk_is_never_bookable_and_carries_its_size_as_text() -> None:
 
 def test_a_name_of_any_length_and_spelling_gives_an_id_of_bounded_length() -> None:
     one, two = _disk_ids(Disk(name="x" * 10_000), Disk(name="x" * 9_999 + "/ y"))
+    (three,) = _disk_ids(Disk(name="sda", model="m" * 10_000, serial="S1"))
+    assert len(three) < 256
     assert one != two
     assert max(len(one), len(two)) < 256
     assert "/ " not in two
