@@ -8,6 +8,7 @@ from typing import Any
 from db import snapshots
 from db.database import Row
 from domain import sections
+from domain.access import Permission
 from domain.diff import Change, ChangeType, diff
 from domain.documents.document import Section
 from domain.errors import InvalidInput, NotFound
@@ -35,6 +36,7 @@ class InventoryDiff:
 
 async def snapshot(context: Context, snapshot_id: str | None, node_id: str | None, digest: str | None) -> Row:
     """Return a snapshot by its id, or by node and digest, or a node's latest; raises NotFound, InvalidInput."""
+    context.require(Permission.READ)
     if snapshot_id is not None:
         found = await reading.snapshot_or_none(context, snapshot_id)
         if found is None or (node_id or found.node_id) != found.node_id or (digest or found.digest) != found.digest:

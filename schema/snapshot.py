@@ -121,7 +121,13 @@ class Snapshot(RowTyped, NodeInterface):
         return self
 
     @strawberry.field(description="What changed since another snapshot of the node; by default since the one before.")
-    async def diff(self, info: Info, against: SnapshotRef | None = None) -> InventoryDiff:
+    async def diff(
+        self,
+        info: Info,
+        against: Annotated[
+            SnapshotRef | None, strawberry.argument(description="The older; by default the one before.")
+        ] = None,
+    ) -> InventoryDiff:
         """Compare with another snapshot."""
         found = await inventories.snapshot_diff(info.context, cast("Row", self), chosen(against))
         return cast("InventoryDiff", found)

@@ -1,5 +1,6 @@
 """Settings, all from the environment; `docs/settings.md` is generated from here."""
 
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -57,3 +58,9 @@ def _shown(default: Any) -> str:  # noqa: ANN401 - any setting's default
             return f"`{default.days}d`"
         case _:
             return f"`{default}`"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(
+        f"# Settings\n\nAll by environment; `make up` and `make demo` honour them.\n\n{settings_table()}\n"
+    )

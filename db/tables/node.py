@@ -6,8 +6,8 @@ from sqlmodel import SQLModel
 from db.tables import columns
 from db.tables.columns import Moment
 
-SEARCHED_TEXT = "coalesce(hostname, '') || ' ' || coalesce(display_name, '') || ' ' || identity_key"
-"""What a text filter looks in."""
+SEARCHED_TEXT = "(((coalesce(hostname, '') || ' ') || coalesce(display_name, '')) || ' ') || identity_key"
+"""What a text filter looks in, with the parentheses that PostgreSQL would print: `alembic check` compares texts."""
 
 
 class NodeRow(SQLModel, table=True):
@@ -20,8 +20,9 @@ class NodeRow(SQLModel, table=True):
         sa.Index("nodes_labels_idx", "labels", postgresql_using="gin", postgresql_ops={"labels": "jsonb_path_ops"}),
         sa.Index(
             "nodes_text_idx",
-            sa.text(f"({SEARCHED_TEXT}) gin_trgm_ops"),
+            sa.literal_column(f"({SEARCHED_TEXT})").label("searched"),
             postgresql_using="gin",
+            postgresql_ops={"searched": "gin_trgm_ops"},
         ),
     )
 

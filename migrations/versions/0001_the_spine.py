@@ -130,7 +130,7 @@ def upgrade() -> None:
     op.create_index('nodes_page_idx', 'nodes', ['tenant_id', 'id'], unique=False)
     op.create_index(op.f('nodes_pool_id_idx'), 'nodes', ['pool_id'], unique=False)
     op.create_index(op.f('nodes_site_id_idx'), 'nodes', ['site_id'], unique=False)
-    op.create_index('nodes_text_idx', 'nodes', [sa.literal_column("(coalesce(hostname, '') || ' ' || coalesce(display_name, '') || ' ' || identity_key) gin_trgm_ops")], unique=False, postgresql_using='gin')
+    op.create_index('nodes_text_idx', 'nodes', [sa.literal_column("((((coalesce(hostname, '') || ' ') || coalesce(display_name, '')) || ' ') || identity_key)").label("searched")], unique=False, postgresql_using='gin', postgresql_ops={'searched': 'gin_trgm_ops'})
     op.create_table('devices',
     sa.Column('id', sa.Text(), nullable=False),
     sa.Column('tenant_id', sa.Text(), nullable=False),
