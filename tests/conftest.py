@@ -6,6 +6,7 @@ import logging
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import asyncpg
@@ -58,6 +59,19 @@ def template(postgres: EmbeddedPostgres) -> str:
 @pytest.fixture
 async def database_url(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
     """The DSN of a fresh, migrated database."""
+    async with _copy(postgres, template) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+async def another_database_url(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
+    """A second one, to compare with the first."""
+    async with _copy(postgres, template) as dsn:
+        yield dsn
+
+
+@asynccontextmanager
+async def _copy(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
     name = f"test_{next(_numbers)}"
     await _execute(postgres.dsn("postgres"), f"create database {name} template {template} strategy file_copy")
     yield postgres.dsn(name)
