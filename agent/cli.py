@@ -6,14 +6,12 @@ import sys
 import time
 import uuid
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import msgspec
 import structlog
 import typer
-from msgspec import UNSET
 from rich.console import Console
 
 from agent import identity
@@ -43,6 +41,7 @@ from agent.gpus.deadline import collect_with_deadline
 from agent.host.files import Source
 from agent.host.live import live_source
 from agent.host.options import HostOptions
+from agent.introduction import introduction
 from agent.inventory import GPUS_SECONDS_MAX, Inventory, LiveHost
 from agent.logs import configure_logs
 from agent.loop import HEARTBEAT_SECONDS, Agent, Timing
@@ -234,12 +233,11 @@ class _ThisMachine(LiveHost):
         return hardware_fingerprint(self._source)
 
     def hello(self) -> Hello:
-        return Hello(
-            identity_key=self.key.text,
-            hostname=self._hostname or identity.hostname(self._source) or UNSET,
-            boot_id=identity.boot_id(self._source) or UNSET,
-            agent_version=version("fleetgraph"),
-            management_address=self._management_address or UNSET,
+        return introduction(
+            self.key.text,
+            hostname=self._hostname or identity.hostname(self._source),
+            boot_id=identity.boot_id(self._source),
+            management_address=self._management_address,
         )
 
 
@@ -256,8 +254,7 @@ def _this_machine(
 
 
 def _recorded(host: RecordedHost, hostname: str | None) -> _Subject:
-    hello = Hello(identity_key=host.key.text, hostname=hostname or host.hostname, agent_version=version("fleetgraph"))
-    return _Subject(hello, host.inventory)
+    return _Subject(introduction(host.key.text, hostname=hostname or host.hostname), host.inventory)
 
 
 async def _report(target: Connection, subject: _Subject, seconds_max: float) -> Reported:

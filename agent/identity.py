@@ -94,7 +94,7 @@ def hostname(source: Source) -> str | None:
 def _kept(state_dir: Path) -> IdentityKey | None:
     try:
         return _read_key(state_dir / _KEY_FILE)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise NoIdentity(f"cannot read this node's key in {state_dir}: {error.strerror}") from error

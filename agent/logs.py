@@ -23,4 +23,8 @@ def configure_logs() -> None:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="%H:%M:%S" if people else "iso", utc=not people),
     ]
-    structlog.configure(processors=[*head, *tail], logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    structlog.configure(processors=[*head, *tail], logger_factory=_to_stderr)
+
+
+def _to_stderr(*_: object) -> structlog.PrintLogger:
+    return structlog.PrintLogger(sys.stderr)

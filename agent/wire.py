@@ -55,7 +55,7 @@ class Hello(Message, frozen=True, omit_defaults=True):
     hostname: str | UnsetType = UNSET
     boot_id: str | UnsetType = UNSET
     agent_version: str | UnsetType = UNSET
-    protocol: str = PROTOCOL
+    protocol: str | UnsetType = UNSET
     features: tuple[str, ...] | UnsetType = UNSET
     management_address: str | UnsetType = UNSET
     hashes: tuple[SectionHash, ...] | UnsetType = UNSET

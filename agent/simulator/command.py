@@ -28,7 +28,7 @@ def seconds_of(text: str) -> float:
         return math.inf
     with suppress(ValueError):
         seconds = float(text)
-        if seconds >= 0:
+        if seconds >= 0 and math.isfinite(seconds):
             return seconds
     raise typer.BadParameter(f"{text!r} is neither a number of seconds nor {_FOREVER!r}")
 

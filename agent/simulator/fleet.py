@@ -5,7 +5,6 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from itertools import islice
 from time import monotonic
 from typing import Final, TypeVar
@@ -15,6 +14,7 @@ import structlog
 from agent.batches import in_batches
 from agent.client import REQUESTS_AT_ONCE_MAX, Client
 from agent.failures import NotApplied
+from agent.introduction import introduction
 from agent.inventory import Inventory, inventory_of
 from agent.parallel import in_parallel
 from agent.report import ApplyFailed, Reported, Waiting, introduce, judge, refused_slot
@@ -129,7 +129,7 @@ class Fleet:
             due -= len(happened)
             for group in without_repeats(happened):
                 async with self._reporting:
-                    await self._happen(group)
+                    await self.happen(group)
 
     async def _introduce(self, states: Sequence[NodeState]) -> None:
         """Say hello for each node, send what the server asks for, and know them from then on."""
@@ -192,7 +192,7 @@ class Fleet:
 
         return applied_of
 
-    async def _happen(self, happened: Sequence[tuple[Change, NodeState]]) -> None:
+    async def happen(self, happened: Sequence[tuple[Change, NodeState]]) -> None:
         """Report the nodes as they are after changes; no node stands in `happened` twice."""
         greeting: list[NodeState] = []
         reporting: list[NodeState] = []
@@ -236,11 +236,8 @@ class Fleet:
 
     def _hello(self, state: NodeState) -> Hello:
         material = Material(self._seed, state.index)
-        return Hello(
-            identity_key=identity_key(material),
-            hostname=hostname(state.index),
-            boot_id=boot_id(material, state.boots),
-            agent_version=version("fleetgraph"),
+        return introduction(
+            identity_key(material), hostname=hostname(state.index), boot_id=boot_id(material, state.boots)
         )
 
     async def _persist(self, call: Callable[[], Awaitable[T]]) -> T:
