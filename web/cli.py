@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
 import typer
+import uvloop
 from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
@@ -171,7 +172,8 @@ def _run(work: Awaitable[object]) -> object:
 
     wrong = ""
     try:
-        return asyncio.run(awaited())
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(awaited())
     except* _EXPECTED as group:
         wrong = str(_first(group))
     return _fail(wrong)

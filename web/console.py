@@ -1,6 +1,6 @@
 """The console and GraphiQL: files of the repository, served without anything from elsewhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -11,17 +11,21 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-# What a page may load: this server's own files, and nothing inline but GraphiQL's styles.
-_POLICY: Final = (
-    "default-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self' data:; "
-    "style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'"
-)
 _HEADERS: Final = {
-    "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+# Files of this server and nothing inline. A form's token must never become part of an address: no form is ever sent.
+_CONSOLE: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+_GRAPHIQL: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "font-src data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
 
 
 class _Files(StaticFiles):
@@ -31,9 +35,11 @@ class _Files(StaticFiles):
         return response
 
 
-def _page(file: Path) -> Callable[[Request], Response]:
+def _page(file: Path, policy: str) -> Callable[[Request], Response]:
+    headers: Mapping[str, str] = {**_HEADERS, "Content-Security-Policy": policy}
+
     def page(_request: Request) -> Response:
-        return FileResponse(file, headers=_HEADERS)
+        return FileResponse(file, headers=headers)
 
     return page
 
@@ -42,7 +48,7 @@ def console_routes() -> list[BaseRoute]:
     """Make the routes; the pages hold no data, so they are open, and what they show needs a token."""
     static = Path(str(files("web"))) / "static"
     return [
-        Route("/", _page(static / "index.html")),
-        Route("/graphiql", _page(static / "graphiql.html")),
-        Mount("/static", _Files(directory=static, check_dir=False)),
+        Route("/", _page(static / "index.html", _CONSOLE)),
+        Route("/graphiql", _page(static / "graphiql.html", _GRAPHIQL)),
+        Mount("/static", _Files(directory=static)),
     ]
