@@ -87,10 +87,12 @@ def _identifiers(sections: Mapping[str, Section]) -> Iterator[str]:
     gpus = section_of(sections, GpusSection)
     for gpu in gpus.gpus if gpus else ():
         uuid = gpu_uuid(gpu)
+        # Published logs have their UUIDs and serials rewritten, often to the same few: the product tells them apart.
+        product = (gpu.name or "").casefold().removeprefix("nvidia ")
         if uuid is not None:
-            yield f"gpu:{uuid}"
+            yield f"gpu:{uuid}:{product}"
         elif gpu.serial is not None:
-            yield f"gpu-serial:{gpu.serial}"
+            yield f"gpu-serial:{gpu.serial}:{product}"
     nics = section_of(sections, NicsSection)
     for nic in nics.nics if nics else ():
         address = mac.identity(nic.permanent_mac)

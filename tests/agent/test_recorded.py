@@ -37,6 +37,18 @@ def test_a_log_is_the_same_node_whenever_it_was_taken(tmp_path: Path) -> None:
     assert first.hostname.startswith("recorded-")
 
 
+def test_logs_whose_uuids_were_rewritten_to_the_same_are_two_nodes(tmp_path: Path) -> None:
+    h100 = read_smi_file(smi_file(tmp_path / "one.xml", gpu_block(name="NVIDIA H100 80GB HBM3")), None)
+    b200 = read_smi_file(smi_file(tmp_path / "two.xml", gpu_block(name="NVIDIA B200")), None)
+    assert h100.key != b200.key
+
+
+def test_an_older_drivers_spelling_of_the_product_is_the_same_node(tmp_path: Path) -> None:
+    older = read_smi_file(smi_file(tmp_path / "one.xml", gpu_block(name="A100-SXM4-40GB")), None)
+    newer = read_smi_file(smi_file(tmp_path / "two.xml", gpu_block(name="NVIDIA A100-SXM4-40GB")), None)
+    assert older.key == newer.key
+
+
 def test_an_identity_makes_a_recorded_host_a_node_of_its_own(tmp_path: Path) -> None:
     file = smi_file(tmp_path / "smi.xml", ONE)
     one, two = read_smi_file(file, "one"), read_smi_file(file, "two")
