@@ -13,7 +13,7 @@ from starlette.websockets import WebSocket
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
 from strawberry.exceptions import ConnectionRejectionError
 from strawberry.http.exceptions import WebSocketDisconnected
-from strawberry.subscriptions import GRAPHQL_TRANSPORT_WS_PROTOCOL
+from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_PROTOCOL
 
 from db.identifiers import new_id
 from domain.access import Principal
@@ -48,7 +48,7 @@ class GraphQLView(GraphQL[Context, None]):
             schema,
             graphql_ide=None,
             allow_queries_via_get=False,
-            subscription_protocols=(GRAPHQL_TRANSPORT_WS_PROTOCOL,),
+            subscription_protocols=(GRAPHQL_TRANSPORT_WS_PROTOCOL, GRAPHQL_SSE_PROTOCOL),
             connection_init_wait_timeout=timedelta(seconds=INIT_SECONDS_MAX),
             max_subscriptions_per_connection=SUBSCRIPTIONS_PER_SOCKET_MAX,
             allowed_origins=allowed_origins,

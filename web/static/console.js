@@ -181,7 +181,10 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
   byId("text").focus();
 });
-setInterval(tickTimes, TICK_MS);
+setInterval(() => {
+  list.tick();
+  tickTimes(byId("node"));
+}, TICK_MS);
 
 const narrow = matchMedia("(max-width: 1100px)").matches;
 showEvents((sessionStorage.getItem(EVENTS_KEY) ?? (narrow ? "hidden" : "shown")) === "shown");

@@ -1,7 +1,7 @@
 // The panel of events: the latest first, as they come.
 
 import { byId, flash, h } from "./dom.js";
-import { clock, compact, word } from "./format.js";
+import { changeName, clock, compact, word } from "./format.js";
 
 const KEPT_MAX = 200;
 const DRAW_MS = 250;
@@ -88,11 +88,9 @@ function told(event) {
     }
     case "NodeHardwareChanged": {
       const { type, deviceId, before, after } = event.change;
-      const [noun, ...verb] = word(type).split("-");
-      const title = [noun === "gpu" || noun === "mig" || noun === "nic" || noun === "cpu" ? noun.toUpperCase() : capital(noun), ...verb].join(" ");
       const tone = type === "GPU_MISSING" ? "bad" : null;
       const detail = type === "GPU_MISSING" || type === "GPU_ADDED" ? deviceId : `${compact(before)} → ${compact(after)}`;
-      return { title, detail, tone };
+      return { title: changeName(type), detail, tone };
     }
     case "NodeConditionChanged": {
       const holds = event.status === "TRUE";
@@ -106,5 +104,3 @@ function told(event) {
       return { title: event.type, detail: event.payload ? compact(event.payload) : "" };
   }
 }
-
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -53,9 +53,9 @@ function distance(iso) {
   return `${Math.floor(seconds / 86400)} d ago`;
 }
 
-/** Bring every shown distance up to date. */
-export function tickTimes() {
-  for (const element of document.querySelectorAll("time[datetime]")) {
+/** Bring the distances inside an element up to date. */
+export function tickTimes(root) {
+  for (const element of root.querySelectorAll("time[datetime]")) {
     const text = distance(element.dateTime);
     if (element.textContent !== text) element.textContent = text;
   }
@@ -93,3 +93,11 @@ const TONES = {
 
 /** A state as a word with a dot; the dot's tone repeats what the word says. */
 export const pill = (value) => h("span", { class: "pill", "data-tone": TONES[value] ?? "idle" }, word(value));
+
+const ABBREVIATIONS = new Set(["gpu", "mig", "nic", "cpu"]);
+
+/** The type of a change in words: GPU_MISSING reads "GPU missing". */
+export function changeName(type) {
+  const [noun, ...rest] = word(type).split("-");
+  return [ABBREVIATIONS.has(noun) ? noun.toUpperCase() : noun[0].toUpperCase() + noun.slice(1), ...rest].join(" ");
+}

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { byId, flash, h } from "./dom.js";
-import { count, moment, pill, word } from "./format.js";
+import { count, moment, pill, tickTimes, word } from "./format.js";
 import { COUNT, NODES, ROWS } from "./queries.js";
 import { Refresh } from "./refresh.js";
 
@@ -239,9 +239,19 @@ export class NodeList {
 
   watch(entries) {
     for (const { target, isIntersecting } of entries) {
-      if (isIntersecting) this.visible.add(target.dataset.id);
-      else this.visible.delete(target.dataset.id);
+      // A row that was removed meanwhile may still be told of.
+      if (isIntersecting && target.isConnected) {
+        this.visible.add(target.dataset.id);
+        tickTimes(target);
+      } else {
+        this.visible.delete(target.dataset.id);
+      }
     }
+  }
+
+  /** Bring the times on the screen up to date; those of a thousand rows would cost a layout of the whole table. */
+  tick() {
+    for (const id of this.visible) tickTimes(this.rows.get(id).row);
   }
 }
 

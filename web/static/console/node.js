@@ -3,7 +3,7 @@
 import { ApiError, ask } from "./api.js";
 import { byId, flash, h, replaceMarked } from "./dom.js";
 import { Facts, factList, none, table, unknown } from "./facts.js";
-import { capacity, code, compact, count, gibibytes, moment, pill, shortHash, word, yesNo } from "./format.js";
+import { capacity, changeName, code, compact, count, gibibytes, moment, pill, shortHash, word, yesNo } from "./format.js";
 import { nameOf } from "./list.js";
 import { DIFF, NODE, STATUS } from "./queries.js";
 import { rawButtons } from "./raw.js";
@@ -26,6 +26,7 @@ export class NodePage {
     this.named = named;
     this.id = null;
     this.signatures = new Map();
+    this.shown = new Map();
     this.refresh = new Refresh(() => this.load(), (error) => this.fail(error));
     setInterval(() => {
       if (this.id && this.node && !document.hidden) this.loadStatus();
@@ -47,6 +48,7 @@ export class NodePage {
   leave() {
     this.id = this.node = null;
     this.signatures.clear();
+    this.shown.clear();
     this.refresh.clear();
     byId("node").replaceChildren();
   }
@@ -142,7 +144,7 @@ export class NodePage {
       if (changed) byId(`note-${section.name}`).replaceChildren(...(hash ? ["sha256 ", shortHash(hash)] : []));
       for (const button of byId(`part-${section.name}`).querySelectorAll("header button")) button.disabled = !hash;
     }
-    this.block("body-history", snapshots, () => historyOf(snapshots));
+    this.block("body-history", snapshots, () => historyOf(snapshots, this.shown));
     this.note("history", snapshots.totalCount);
   }
 
@@ -295,7 +297,7 @@ function diffOf(diff) {
           "",
           ["Change", "Device", "Before", "After"],
           diff.changes.map(({ type, deviceId, before, after }) => [
-            word(type).replaceAll("-", " "),
+            changeName(type),
             deviceId ? code(deviceId) : none("the node"),
             h("span", { class: "before" }, compact(before)),
             h("span", { class: "after" }, compact(after)),
@@ -304,7 +306,7 @@ function diffOf(diff) {
   ];
 }
 
-function historyOf({ nodes, totalCount }) {
+function historyOf({ nodes, totalCount }, shown) {
   if (nodes.length === 0) return h("p", null, none("no snapshot yet"));
   return [
     table(
@@ -315,16 +317,18 @@ function historyOf({ nodes, totalCount }) {
         code(snapshot.id),
         shortHash(snapshot.digest),
         snapshot.advisory ? "advisory" : "platform",
-        changesOf(snapshot.id),
+        changesOf(snapshot.id, shown),
       ]),
     ),
     totalCount > nodes.length && h("p", { class: "muted" }, `The newest ${count(nodes.length)} of ${count(totalCount)}.`),
   ];
 }
 
-/** A snapshot's differences from the one before, read when they are asked for. */
-function changesOf(id) {
+/** A snapshot's differences from the one before, read when they are asked for; once shown they stay. */
+function changesOf(id, shown) {
+  if (shown.has(id)) return shown.get(id);
   const place = h("div", null, h("button", { type: "button", click: () => show() }, "Show"));
+  shown.set(id, place);
   async function show() {
     try {
       place.replaceChildren(...[diffOf((await ask(DIFF, { id })).snapshot.diff)].flat());
