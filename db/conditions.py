@@ -20,8 +20,8 @@ on conflict (node_id, type) do update set status = excluded.status, reason = exc
     message = excluded.message, since = excluded.since, no_schedule = excluded.no_schedule
 """
 _REASONS = """
-update nodes n set no_schedule_reasons = array(select jsonb_array_elements_text(r.reasons))
-from unnest($1::text[], $2::jsonb[]) as r (node_id, reasons) where n.id = r.node_id
+update nodes n set no_schedule_reasons = array(select jsonb_array_elements_text(r.value))
+from jsonb_each($1::jsonb) r where n.id = r.key
 """
 
 
@@ -59,4 +59,4 @@ async def save_conditions(tx: Transaction, changed: Sequence[NodeCondition]) -> 
 async def save_no_schedule_reasons(tx: Transaction, reasons: Sequence[tuple[NodeId, Sequence[str]]]) -> None:
     """Replace the reasons of many nodes in one statement."""
     if reasons:
-        await tx.execute(_REASONS, [node for node, _ in reasons], [list(found) for _, found in reasons])
+        await tx.execute(_REASONS, {node: list(found) for node, found in reasons})

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
@@ -14,6 +13,7 @@ from db.hints import Hints
 from resolvers.feed import Feed
 from tests.support.server import RunningServer, hello, ingest, report
 from tests.support.socket import Socket, open_socket
+from tests.support.waiting import until
 
 CHANGED = """
 subscription ($after: Cursor, $nodeIds: [ID!]) {
@@ -78,7 +78,7 @@ async def test_a_change_before_the_query_is_not_told_and_one_after_it_is_told_on
             await held.execute("select pg_advisory_lock($1)", 0x666C_6565_7402)
         await _commit(database, server.operator.tenant_id, [1])
         if relayed_before_the_query:
-            await _until(lambda: server.services.feed.head == 1)
+            await until(lambda: server.services.feed.head == 1)
         cursor = (await server.operator.data(CURSOR))["feedCursor"]
         await _commit(database, server.operator.tenant_id, [2])
         await held.execute("select pg_advisory_unlock_all()")
@@ -117,7 +117,7 @@ async def test_a_client_that_reconnects_misses_and_doubles_nothing_among_concurr
 
 async def test_positions_have_no_gap(database: Database, server: RunningServer) -> None:
     await asyncio.gather(*(_commit(database, server.operator.tenant_id, list(range(20))) for _ in range(5)))
-    await _until(lambda: server.services.feed.head == 100)
+    await until(lambda: server.services.feed.head == 100)
     async with database.transaction() as tx:
         rows = await tx.fetch("select position from events order by position")
     assert [row.position for row in rows] == list(range(1, 101))
@@ -131,16 +131,16 @@ async def test_the_death_of_the_fan_out_backend_loses_no_event(
     await feed.start()
     running = asyncio.create_task(feed.run())
     try:
-        await _until(lambda: hints.connected)
+        await until(lambda: hints.connected)
         await _kill_listeners(postgres_url, database_url)
         for number in range(5):
             await _commit(database, "tenant", [number])
             async with database.transaction() as tx:
                 position, _ = await place_events(tx, 100)
             await hints.publish(position)
-            await _until(lambda: feed.head == position)  # noqa: B023 - awaited in the same turn
+            await until(lambda: feed.head == position)  # noqa: B023 - awaited in the same turn
         # The polls found events without hints, so the connection was made anew and hints come through again.
-        await _until(lambda: hints.connected)
+        await until(lambda: hints.connected)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -152,21 +152,21 @@ async def test_abrupt_closes_leave_no_subscriber_behind(served: Served) -> None:
         async with open_socket(address, server.operator.token) as socket:
             await socket.subscribe(EVENTS)
             await socket.subscribe(EVENTS, id="2")
-            await _until(lambda: server.services.feed.subscribers == 2)
+            await until(lambda: server.services.feed.subscribers == 2)
             socket.connection.transport.abort()
-        await _until(lambda: server.services.feed.subscribers == 0)
+        await until(lambda: server.services.feed.subscribers == 0)
     async with open_socket(address, server.operator.token) as socket:
         await socket.subscribe(EVENTS)  # closed during the subscribe step
         socket.connection.transport.abort()
     await asyncio.sleep(0.1)
-    await _until(lambda: server.services.feed.subscribers == 0)
+    await until(lambda: server.services.feed.subscribers == 0)
 
 
 async def test_a_cursor_older_than_the_log_is_expired_and_never_silence(database: Database, served: Served) -> None:
     server, address = served
     cursor = (await server.operator.data(CURSOR))["feedCursor"]
     await _commit(database, server.operator.tenant_id, [1, 2, 3])
-    await _until(lambda: server.services.feed.head == 3)
+    await until(lambda: server.services.feed.head == 3)
     async with database.transaction() as tx:
         assert await forget_events(tx, datetime.now(UTC) + timedelta(seconds=1)) == 3
     async with open_socket(address, server.operator.token) as socket:
@@ -191,7 +191,7 @@ async def test_another_tenant_hears_nothing(served: Served) -> None:
     async with open_socket(address, server.stranger.token) as socket:
         await socket.subscribe(EVENTS, after=cursor)
         await report(server.agent, "n1", {"os": {"kernel": "6.1.0"}})
-        await _until(lambda: server.services.feed.head > 0)
+        await until(lambda: server.services.feed.head > 0)
         theirs = await report(server.stranger, "n2", {"os": {"kernel": "6.1.0"}})
         assert theirs
         assert (await socket.next())["events"]["type"] == "node.inventory.changed"
@@ -232,9 +232,3 @@ async def _database_name(database_url: str) -> str:
         return str(await connection.fetchval("select current_database()"))
     finally:
         await connection.close()
-
-
-async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110 - it waits for what has no event
-            await asyncio.sleep(0.005)
