@@ -156,7 +156,7 @@ def revoke(token_id: Annotated[str, typer.Argument(help="The token's id, from `t
 
 def _settings() -> Settings:
     try:
-        settings = Settings()  # type: ignore[call-arg]  # pydantic-settings reads the environment
+        settings = Settings()
     except ValidationError as error:
         first = error.errors()[0]
         _fail(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")

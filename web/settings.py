@@ -14,31 +14,37 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="FLEETGRAPH_", populate_by_name=True, extra="ignore")
 
-    host: str = Field("127.0.0.1", description="Address to listen on.")
-    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
-    data_dir: Path = Field(Path(".fleetgraph"), description="Folder of the embedded database and the local agent.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on.")
+    port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on; 0 takes a free one.")
+    data_dir: Path = Field(
+        default=Path(".fleetgraph"), description="Folder of the embedded database and the local agent."
+    )
     database_url: str | None = Field(
-        None,
+        default=None,
         validation_alias="DATABASE_URL",
         description="PostgreSQL 15 or newer to use instead of the embedded one.",
     )
     read_database_url: str | None = Field(
-        None, validation_alias="READ_DATABASE_URL", description="A replica for queries that allow it."
+        default=None, validation_alias="READ_DATABASE_URL", description="A replica for queries that allow it."
     )
     broadcast_url: str = Field(
-        "memory://",
+        default="memory://",
         validation_alias="BROADCAST_URL",
         description="Fan-out between processes: memory://, postgres://… or redis://….",
     )
     operator_token: SecretStr | None = Field(
-        None, description="The first operator token, taken at the first start; else one is made and shown once."
+        default=None, description="The first operator token, taken at the first start; else one is made and shown once."
     )
-    event_retention: timedelta = Field(timedelta(days=7), description="How long the event log is kept.")
-    body_bytes_max: int = Field(32 * 2**20, ge=1024, description="Largest request body, before decompression.")
-    decompressed_bytes_max: int = Field(64 * 2**20, ge=1024, description="Largest request body, after decompression.")
-    allowed_origins: tuple[str, ...] = Field((), description="Origins besides the server's own that may open sockets.")
-    pool_size: int = Field(16, ge=2, le=200, description="Database connections of one process.")
-    log_level: str = Field("info", description="debug, info, warning or error.")
+    event_retention: timedelta = Field(default=timedelta(days=7), description="How long the event log is kept.")
+    body_bytes_max: int = Field(default=32 * 2**20, ge=1024, description="Largest request body, before decompression.")
+    decompressed_bytes_max: int = Field(
+        default=64 * 2**20, ge=1024, description="Largest request body, after decompression."
+    )
+    allowed_origins: tuple[str, ...] = Field(
+        default=(), description="Origins besides the server's own that may open sockets."
+    )
+    pool_size: int = Field(default=16, ge=2, le=200, description="Database connections of one process.")
+    log_level: str = Field(default="info", description="debug, info, warning or error.")
 
 
 def settings_table() -> str:

@@ -72,8 +72,9 @@ async def test_the_server_asks_only_for_bytes_it_lacks_for_this_node(server: Run
 async def test_a_bad_entry_fails_alone_and_stores_nothing(server: RunningServer) -> None:
     good, bad = await hello(server.agent, "good"), await hello(server.agent, "bad")
     wrong = {**section("os", {"kernel": "6.1.0"}), "sha256": "0" * 64}
+    cpu = section("cpu", {"arch": "x86_64"})
     entries = [
-        {"nodeId": bad, "sections": [section("cpu", {"arch": "x86_64"}), wrong]},
+        {"nodeId": bad, "sections": [cpu, wrong]},
         {"nodeId": good, "sections": [section("os", {"kernel": "6.1.0"})]},
         {"nodeId": "node_00000000000000000000000000", "sections": [section("os", {})]},
     ]
@@ -82,5 +83,5 @@ async def test_a_bad_entry_fails_alone_and_stores_nothing(server: RunningServer)
     assert slots[0]["error"]["code"] == "INVALID_INPUT"
     assert (slots[0]["error"]["section"], slots[0]["error"]["place"]) == ("os", "sha256")
     assert slots[2]["error"]["code"] == "NOT_FOUND"
-    rows = await server.agent.data(RECORD, entries=[{"nodeId": bad, "hashes": [hash_of(entries[0]["sections"][0])]}])
+    rows = await server.agent.data(RECORD, entries=[{"nodeId": bad, "hashes": [hash_of(cpu)]}])
     assert rows["recordInventoryHashes"][0]["requestSections"] == ["cpu"]

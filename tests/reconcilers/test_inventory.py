@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from db.database import Database
-from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged
+from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report
 from reconcilers import inventory
 from reconcilers.inventory import apply_pending
 from tests.support.server import STATUS, RunningServer, applied, hello, ingest, report, running_server
@@ -38,12 +38,11 @@ async def test_a_node_that_cannot_be_applied_keeps_its_last_good_inventory_and_s
         await ingest(server.agent, node_id, {"os": {"kernel": "6.1.0"}})
     await apply_pending(database, utc_now)
     last_good = (await _status(server, bad))["latestSnapshot"]
-    decide = inventory.apply_report
 
     def failing(state: NodeState, given: Report, now: Any) -> Outcome:  # noqa: ANN401 - the decision's signature
         if state.node_id == bad:
             raise ZeroDivisionError("a section that decodes but cannot be planned")
-        return decide(state, given, now)
+        return apply_report(state, given, now)
 
     monkeypatch.setattr(inventory, "apply_report", failing)
     for node_id in (good, bad):
