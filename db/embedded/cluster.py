@@ -85,10 +85,9 @@ class Cluster:
         script = f"""select 'create database "{database}"'
             where not exists (select from pg_database where datname = '{database}') \\gexec"""  # noqa: S608 - our name
         psql = (client_programs() / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1")
-        server = ("-h", str(self.data), "-p", str(PORT), "-U", SUPERUSER, "-d", "postgres")
         with self._appended_log() as log:
             status = exit_status(
-                *psql, *server, account=None, output=log, seconds_max=_PROGRAM_SECONDS_MAX, text=script
+                *psql, *self._address(), account=None, output=log, seconds_max=_PROGRAM_SECONDS_MAX, text=script
             )
         if status != 0:
             raise self._error(f"psql failed (exit status {status})")
@@ -153,8 +152,13 @@ class Cluster:
             )
 
     def _probe(self) -> int:
-        command = (client_programs() / "pg_isready", "-h", str(self.data), "-p", str(PORT), "-t", str(_PROBE_SECONDS))
-        return exit_status(*command, account=None, output=subprocess.DEVNULL, seconds_max=_PROBE_SECONDS + 7)
+        pg_isready = (client_programs() / "pg_isready", "-t", str(_PROBE_SECONDS))
+        return exit_status(
+            *pg_isready, *self._address(), account=None, output=subprocess.DEVNULL, seconds_max=_PROBE_SECONDS + 7
+        )
+
+    def _address(self) -> tuple[str, ...]:
+        return ("-h", str(self.data), "-p", str(PORT), "-U", SUPERUSER, "-d", "postgres")
 
     def _pid(self) -> int | None:
         return crash.server_pid(self.data, self._name)

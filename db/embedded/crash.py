@@ -1,5 +1,6 @@
 """What a server that died leaves behind, and what it cannot be mistaken for."""
 
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,7 @@ from db.embedded.errors import EmbeddedPostgresError
 
 _PID_FILE: Final = "postmaster.pid"
 _END_SECONDS_MAX: Final = 10
+_POLL_SECONDS: Final = 0.02
 
 
 def server_pid(data: Path, name: str) -> int | None:
@@ -28,7 +30,7 @@ def server_pid(data: Path, name: str) -> int | None:
 def clear(data: Path, name: str, socket: str) -> None:
     """Remove what keeps a new server off `data`; call only while `server_pid` is None and nobody starts one.
 
-    PostgreSQL takes a lock file for valid as soon as its user has any process with the pid in it.
+    PostgreSQL takes a lock file for valid when its user has any process with that pid, be it a zombie.
     """
     left_over = [data / _PID_FILE, data / f"{socket}.lock", data / socket]
     if not any(path.exists() for path in left_over):
@@ -39,8 +41,12 @@ def clear(data: Path, name: str, socket: str) -> None:
     for session in sessions:
         with suppress(psutil.NoSuchProcess):
             session.kill()
-    if psutil.wait_procs(sessions, timeout=_END_SECONDS_MAX)[1]:
-        raise EmbeddedPostgresError(f"sessions of a dead server on {data} do not end: {sessions}")
+    deadline = time.monotonic() + _END_SECONDS_MAX
+    # Not until they are gone: in a container whose first process reaps nobody they stay, as zombies.
+    while any(_is_session(session, name) for session in sessions):
+        if time.monotonic() > deadline:
+            raise EmbeddedPostgresError(f"sessions of a dead server on {data} do not end: {sessions}")
+        time.sleep(_POLL_SECONDS)
     for path in left_over:
         path.unlink(missing_ok=True)
 
