@@ -71,6 +71,12 @@ async def prepare_connection(connection: "asyncpg.Connection[Row]") -> None:
     )
 
 
+async def leave_clean(connection: "asyncpg.Connection[Row]") -> None:
+    """End what a cancelled operation left open; nothing else of a session is ever changed, so nothing is reset."""
+    if connection.is_in_transaction():
+        await connection.execute("rollback")
+
+
 class Transaction:
     """One transaction on one connection; every statement of a decision runs in it, in plain sight."""
 
@@ -169,6 +175,7 @@ class Database:
             max_size=size_max,
             record_class=Row,
             init=prepare_connection,
+            reset=leave_clean,
             server_settings=_SERVER_SETTINGS,
             command_timeout=STATEMENT_SECONDS_MAX + 5,
         )
@@ -193,7 +200,7 @@ class Database:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Transaction]:
-        """Keep one connection for a while, without a transaction: for session-level advisory locks."""
+        """Keep one connection without a transaction: for single statements, each a round trip and no more."""
         async with self._pool.acquire() as connection:
             yield Transaction(connection)
 

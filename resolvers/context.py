@@ -8,7 +8,7 @@ from typing import Any
 
 from strawberry.dataloader import DataLoader
 
-from db.database import Database, Reader
+from db.database import Database, Reader, Transaction
 from domain.access import Permission, Principal
 from domain.errors import Unauthenticated
 from domain.ids import TenantId
@@ -60,6 +60,13 @@ class Context:
             yield Context(self.services, self.request_id, self.principal, self.token, None, reader)
         finally:
             await reader.close()
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """Open the transaction of a use case; what was loaded before it is loaded anew afterwards."""
+        async with self.services.database.transaction() as tx:
+            yield tx
+        self._loaders.clear()
 
     def loader(self, key: Hashable, load: Callable[[list[Any]], Awaitable[list[Any]]]) -> DataLoader[Any, Any]:
         """Return this operation's loader of that key, made from `load` at first use."""

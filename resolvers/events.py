@@ -84,7 +84,7 @@ async def _wanted(
     if query.nodes == EVERYTHING or not fitting:
         return fitting
     about = sorted({item.row.node_id for item in fitting if item.row.node_id is not None})
-    async with context.services.database.transaction() as tx:
+    async with context.services.database.session() as tx:
         matching = await node_store.matching_nodes(tx, tenant_id, query.nodes, about)
     return [item for item in fitting if item.row.node_id in matching]
 

@@ -56,7 +56,7 @@ class Feed:
 
     async def start(self) -> None:
         """Learn where the log ends."""
-        async with self._database.transaction() as tx:
+        async with self._database.session() as tx:
             _, self._head = await feed_bounds(tx)
 
     async def run(self) -> None:
@@ -70,7 +70,7 @@ class Feed:
 
         Without a cursor it starts at the present end. Raises CursorExpired when the log no longer holds what follows.
         """
-        async with self._database.transaction() as tx:
+        async with self._database.session() as tx:
             floor, head = await feed_bounds(tx)
         cursor = cursor or FeedCursor(head)
         refuse_unreachable(cursor, floor=floor, head=head)
@@ -96,7 +96,7 @@ class Feed:
         if self._tail and self._tail[0].position <= position + 1:
             start = position + 1 - self._tail[0].position
             return list(islice(self._tail, start, start + BATCH_MAX))
-        async with self._database.transaction() as tx:
+        async with self._database.session() as tx:
             rows = await events_after(tx, position, BATCH_MAX)
         if not rows or rows[0].position != position + 1:
             raise CursorExpired(
@@ -135,7 +135,7 @@ class Feed:
         grew = False
         while True:
             try:
-                async with self._database.transaction() as tx:
+                async with self._database.session() as tx:
                     rows = await events_after(tx, self._head, BATCH_MAX)
             except DATABASE_AWAY as error:
                 _log.warning("the log cannot be read now", error=repr(error))

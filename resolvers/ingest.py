@@ -15,11 +15,12 @@ from domain.access import Permission
 from domain.errors import InvalidInput, InvalidSection, NotFound, Refusal
 from domain.ids import NodeId
 from domain.node import provision_state_at_join
+from domain.texts import given_text, required_text
 from resolvers.context import Context
 
 REPORTS_MAX: Final = 1000
 ENTRIES_MAX: Final = 200
-TEXT_LENGTH_MAX: Final = 255
+FEATURES_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,10 @@ class GivenSection:
 async def hello(context: Context, given: Hello, hashes: Sequence[GivenHash] | None) -> Greeted:
     """Open a session for the node with this identity, making the node at its first hello."""
     tenant_id = context.require(Permission.REPORT)
-    _refuse_bad_text("identityKey", given.identity_key, required=True)
-    for name, text in (("hostname", given.hostname), ("displayName", given.display_name), ("bootId", given.boot_id)):
-        _refuse_bad_text(name, text)
+    _refuse_bad_texts(given)
     reported = None if hashes is None else _known_hashes(hashes)
     state = provision_state_at_join(checks=0)
-    async with context.services.database.transaction() as tx:
+    async with context.transaction() as tx:
         node_id = await register(tx, tenant_id, given, NodeId(new_id("node")), state)
         if reported is None:
             return Greeted(node_id, given.session_id, ())
@@ -88,7 +87,7 @@ async def record_hashes(context: Context, entries: Sequence[tuple[str, Sequence[
         except Refusal as refusal:
             slots[place] = Slot(node_id, refusal=refusal)
     if reports:
-        async with context.services.database.transaction() as tx:
+        async with context.transaction() as tx:
             rows = await inventory.record_reports(tx, tenant_id, list(reports.values()))
         for place, report in reports.items():
             row = rows.get(report.node_id)
@@ -113,7 +112,7 @@ async def ingest_sections(context: Context, entries: Sequence[tuple[str, Sequenc
             slots[place] = Slot(node_id, refusal=refusal)
     if received:
         flat = [section for group in received.values() for section in group]
-        async with context.services.database.transaction() as tx:
+        async with context.transaction() as tx:
             stored = await inventory.store_sections(tx, tenant_id, flat)
         for place in received:
             node_id = entries[place][0]
@@ -170,13 +169,18 @@ def _refuse_long_batch(length: int, most: int) -> None:
         raise InvalidInput(f"entries: {length}; at most {most} are taken at once")
 
 
-def _refuse_bad_text(name: str, text: str | None, *, required: bool = False) -> None:
-    if text is None and not required:
-        return
-    if text is None or not text.strip():
-        raise InvalidInput(f"{name}: empty; leave it out or give a text")
-    if len(text) > TEXT_LENGTH_MAX or "\0" in text:
-        raise InvalidInput(f"{name}: at most {TEXT_LENGTH_MAX} characters without U+0000 are taken")
+def _refuse_bad_texts(given: Hello) -> None:
+    required_text("identityKey", given.identity_key)
+    given_text("hostname", given.hostname)
+    given_text("displayName", given.display_name)
+    given_text("managementAddress", given.management_address)
+    given_text("agentVersion", given.agent_version)
+    given_text("protocol", given.protocol)
+    given_text("bootId", given.boot_id)
+    if len(given.features) > FEATURES_MAX:
+        raise InvalidInput(f"features: {len(given.features)}; at most {FEATURES_MAX} are taken")
+    for feature in given.features:
+        required_text("features", feature)
 
 
 def _answer(node_id: str, names: Sequence[str] | None) -> Slot:

@@ -4,15 +4,19 @@ from typing import Annotated, cast
 
 import strawberry
 
+from db.fleet import NewPool, NewSite
 from db.identifiers import new_id
 from db.nodes import Hello
 from domain.errors import InvalidSection
+from domain.ids import SiteId
 from domain.node import LEASE_SECONDS
-from resolvers import ingest, reading
+from resolvers import fleet, ingest, reading
 from resolvers.ingest import GivenHash, GivenSection, Slot
+from schema.arguments import Id
 from schema.compute_node import ComputeNode
 from schema.objects import Info
 from schema.scalars import Base64, Cursor
+from schema.site import Pool, PoolInput, Site, SiteInput
 
 
 @strawberry.input(description="A section's hash.")
@@ -192,3 +196,40 @@ class Mutation:
             IngestResult(node_id=strawberry.ID(slot.node_id), stored=list(slot.sections), error=slot_error(slot))
             for slot in await ingest.ingest_sections(info.context, given)
         ]
+
+    @strawberry.mutation(description="Make a site.")
+    async def create_site(
+        self,
+        info: Info,
+        input: Annotated[SiteInput, strawberry.argument(description="The site.")],  # noqa: A002 - contract
+    ) -> Site:
+        """Add a site."""
+        new = NewSite(input.name, input.iam_region, input.kind.value)
+        return cast("Site", await fleet.create_site(info.context, new))
+
+    @strawberry.mutation(description="Make a pool.")
+    async def create_pool(
+        self,
+        info: Info,
+        input: Annotated[PoolInput, strawberry.argument(description="The pool.")],  # noqa: A002 - contract
+    ) -> Pool:
+        """Add a pool."""
+        new = NewPool(
+            name=input.name,
+            site_id=SiteId(input.site_id) if input.site_id else None,
+            pool_class=input.pool_class.value,
+            gpu_model=input.gpu_model,
+            sharing=input.sharing.value,
+            agent=input.agent.value,
+        )
+        return cast("Pool", await fleet.create_pool(info.context, new))
+
+    @strawberry.mutation(description="Put a node into a pool and its site, or out of both.")
+    async def assign_pool(
+        self,
+        info: Info,
+        id: Id,  # noqa: A002 - contract
+        pool_id: Annotated[strawberry.ID | None, strawberry.argument(description="The pool; null for none.")] = None,
+    ) -> ComputeNode:
+        """Assign a node."""
+        return cast("ComputeNode", await fleet.assign_pool(info.context, id, pool_id))

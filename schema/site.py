@@ -54,3 +54,26 @@ class Pool(RowTyped, NodeInterface):
         """Page the pool's nodes."""
         found = await reading.pool_nodes(info.context, self.id, first, after)
         return cast("Connection[LazyComputeNode]", found)
+
+
+@strawberry.input(description="A site to make.")
+class SiteInput:
+    """What createSite takes."""
+
+    name: str = strawberry.field(description="Name, unique in its tenant.")
+    iam_region: str = strawberry.field(description="Geographic label.")
+    kind: SiteKind = strawberry.field(default=SiteKind.SHARED, description="Whose hardware it holds.")
+
+
+@strawberry.input(description="A pool to make.")
+class PoolInput:
+    """What createPool takes."""
+
+    name: str = strawberry.field(description="Name, unique in its tenant.")
+    site_id: strawberry.ID | None = strawberry.field(default=None, description="The site it is in.")
+    pool_class: PoolClass = strawberry.field(
+        name="class", default=PoolClass.METAL_HOST, description="What its machines are used as."
+    )
+    gpu_model: str | None = strawberry.field(default=None, description="The one GPU family it holds.")
+    sharing: Sharing = strawberry.field(default=Sharing.EXCLUSIVE, description="How its GPUs are divided.")
+    agent: PoolAgent = strawberry.field(default=PoolAgent.BCD, description="How its machines are reached.")

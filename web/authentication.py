@@ -16,7 +16,7 @@ TOKEN_BYTES = 32
 async def authenticate(database: Database, header: str | None, now: datetime) -> Principal:
     """Return who presents this `Authorization` value; raises Unauthenticated saying why not."""
     token = bearer(header)
-    async with database.transaction() as tx:
+    async with database.session() as tx:
         # The hash is looked up, never the text: what the comparison's time tells is about a hash.
         return admit(await find_token(tx, token_hash(token)), now)
 

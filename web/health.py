@@ -30,7 +30,7 @@ def health_routes(services: Services) -> list[Route]:
 
     async def readyz(_request: Request) -> Response:
         try:
-            async with asyncio.timeout(_READY_SECONDS_MAX), services.database.transaction() as tx:
+            async with asyncio.timeout(_READY_SECONDS_MAX), services.database.session() as tx:
                 await tx.value("select 1")
         except DATABASE_AWAY as error:
             return JSONResponse({"ready": False, "reason": f"the database is away: {error!r}"}, 503)

@@ -51,9 +51,11 @@ export class NodeList {
       this.filterBy();
     });
     byId("more").addEventListener("click", () => this.load({ more: true }));
-    // Heartbeats are no events: what is on the screen is read again now and then.
+    // Neither a heartbeat nor a first hello is an event: what is on the screen, and how many there are, is read again.
     setInterval(() => {
-      if (!document.hidden && this.page) this.refresh.add(...this.visible);
+      if (document.hidden || byId("list").hidden || !this.page) return;
+      this.refresh.add(...this.visible);
+      this.recount();
     }, LIVENESS_MS);
   }
 
@@ -142,14 +144,14 @@ export class NodeList {
     const { nodes } = await ask(ROWS, { ids });
     this.named(nodes.nodes);
     if (!this.page) return;
-    const size = this.rows.size;
+    const known = this.rows.size;
     const found = new Map(nodes.nodes.map((node) => [node.id, node]));
     for (const id of ids) {
       const node = found.get(id);
       if (node && this.fits(node)) this.put(node);
       else this.remove(id);
     }
-    if (this.rows.size !== size || this.page.hasNextPage) this.recount();
+    if (this.page.hasNextPage && this.rows.size !== known) this.recount();
     this.describe();
   }
 
@@ -217,17 +219,35 @@ export class NodeList {
       const turn = this.loading;
       try {
         const { nodes } = await ask(COUNT, this.variables);
-        if (turn === this.loading) this.total = nodes.totalCount;
+        if (turn !== this.loading) return;
+        const unlisted = nodes.totalCount > this.total;
+        this.total = nodes.totalCount;
+        if (unlisted) await this.readAgain(turn);
       } catch (error) {
         this.refused(error);
+        return;
       }
       this.describe();
     }, COUNT_MS);
   }
 
+  /** Read what is loaded again, page by page, and put in what was missing: a node that no event told of. */
+  async readAgain(turn) {
+    const last = this.order.at(-1)?.key ?? "";
+    let after = null;
+    do {
+      const { nodes } = await ask(NODES, { ...this.variables, after });
+      if (turn !== this.loading) return;
+      this.named(nodes.nodes);
+      for (const node of nodes.nodes) this.put(node);
+      after = nodes.pageInfo.hasNextPage && keyOf(nodes.nodes.at(-1)) < last ? nodes.pageInfo.endCursor : null;
+    } while (after);
+  }
+
   describe() {
     const shown = this.rows.size;
-    const total = this.page.hasNextPage ? Math.max(this.total, shown) : shown;
+    this.total = this.page.hasNextPage ? Math.max(this.total, shown) : shown;
+    const { total } = this;
     byId("count").textContent = shown === total ? count(total) : `${count(shown)} of ${count(total)}`;
     byId("more").hidden = !this.page.hasNextPage;
     const empty = byId("no-rows");

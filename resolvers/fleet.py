@@ -1,0 +1,49 @@
+"""Sites and pools, and which pool a node is in."""
+
+from db import fleet as store
+from db.database import Row
+from db.fleet import NewPool, NewSite
+from db.identifiers import new_id
+from domain.access import Permission
+from domain.errors import Conflict, NotFound
+from domain.ids import NodeId, PoolId, SiteId
+from domain.texts import given_text, required_text
+from resolvers import reading
+from resolvers.context import Context
+
+
+async def create_site(context: Context, new: NewSite) -> Row:
+    """Add a site; raises InvalidInput, or Conflict when the name is taken."""
+    tenant_id = context.require(Permission.OPERATE)
+    required_text("name", new.name)
+    required_text("iamRegion", new.iam_region)
+    async with context.transaction() as tx:
+        row = await store.add_site(tx, tenant_id, SiteId(new_id("site")), new)
+    if row is None:
+        raise Conflict(f"name: a site {new.name!r} exists already")
+    return row
+
+
+async def create_pool(context: Context, new: NewPool) -> Row:
+    """Add a pool; raises InvalidInput, NotFound for its site, or Conflict when the name is taken."""
+    tenant_id = context.require(Permission.OPERATE)
+    required_text("name", new.name)
+    given_text("gpuModel", new.gpu_model)
+    if new.site_id is not None and await reading.site_or_none(context, new.site_id) is None:
+        raise NotFound(f"siteId: no site {new.site_id!r}")
+    async with context.transaction() as tx:
+        row = await store.add_pool(tx, tenant_id, PoolId(new_id("pool")), new)
+    if row is None:
+        raise Conflict(f"name: a pool {new.name!r} exists already")
+    return row
+
+
+async def assign_pool(context: Context, node_id: str, pool_id: str | None) -> Row:
+    """Put a node into a pool and its site, or out of both; raises NotFound."""
+    tenant_id = context.require(Permission.OPERATE)
+    if pool_id is not None and await reading.pool_or_none(context, pool_id) is None:
+        raise NotFound(f"poolId: no pool {pool_id!r}")
+    async with context.transaction() as tx:
+        if not await store.assign_pool(tx, tenant_id, NodeId(node_id), PoolId(pool_id) if pool_id else None):
+            raise NotFound(f"no node {node_id!r}")
+    return await reading.node(context, node_id)
