@@ -151,6 +151,8 @@ def _known_hashes(hashes: Sequence[GivenHash]) -> Mapping[str, str]:
 
 
 def _refuse_repeated_names(names: Sequence[str]) -> None:
+    if len(names) > len(sections.SECTION_NAMES):
+        raise InvalidInput(f"{len(names)} sections; a node has at most {len(sections.SECTION_NAMES)}")
     for place, name in enumerate(names):
         if name in names[:place]:
             raise InvalidSection(name, "", f"named twice, at {names.index(name)} and {place}; once is expected")

@@ -36,6 +36,7 @@ BAD: dict[str, tuple[list[dict[str, str]], str | None, str | None, str]] = {
     "one id twice": ([section("gpus", TWICE)], "gpus", "gpus.1", "already that of gpus.0"),
     "too large": ([raw("os", b'{"kernel":"' + b"x" * SECTION_BYTES_MAX + b'"}')], "os", None, "bytes"),
     "NUL": ([raw("os", b'{"kernel":"6\\u0000"}')], "os", None, "U+0000"),
+    "more than there are": ([raw("os", b"{}")] * 9, None, None, "at most 8"),
     "nothing": ([], None, None, "at least one section"),
 }
 
