@@ -112,9 +112,10 @@ class Transaction:
 
 
 class Reader:
-    """The reads of one operation: one connection and, when `snapshot`, one view of the data from first to last.
+    """The reads of one operation; with `snapshot` they all see one view of the data, on one connection.
 
-    Sibling fields may read at the same time: the statements take turns on the connection.
+    Sibling fields may read at the same time: the statements take turns. Without a snapshot a connection is held for
+    one statement only, so that an operation that also writes never waits for a second one while it holds the first.
     """
 
     def __init__(self, database: "Database", *, snapshot: bool) -> None:
@@ -126,9 +127,12 @@ class Reader:
 
     async def fetch(self, statement: Statement, *args: Any) -> list[Row]:  # noqa: ANN401
         """Run a statement and return its rows."""
+        self.statements += 1
+        if not self._snapshot:
+            async with self._database.session() as session:
+                return await session.fetch(statement, *args)
         text, values = compiled(statement, args)
         async with self._lock:
-            self.statements += 1
             return await (await self._open()).fetch(text, *values)
 
     async def first(self, statement: Statement, *args: Any) -> Row | None:  # noqa: ANN401
@@ -142,16 +146,20 @@ class Reader:
         return row[0] if row else None
 
     async def close(self) -> None:
-        """Give the connection back."""
+        """Give the connection back, ending the snapshot."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            await self._database.give_back(connection, in_transaction=self._snapshot)
+            await self._database.give_back(connection)
 
     async def _open(self) -> "PoolConnectionProxy[Row]":
         if self._connection is None:
-            self._connection = await self._database.lend()
-            if self._snapshot:
-                await self._connection.execute("begin isolation level repeatable read read only")
+            connection = await self._database.lend()
+            try:
+                await connection.execute("begin isolation level repeatable read read only")
+            except BaseException:
+                await self._database.give_back(connection)
+                raise
+            self._connection = connection
         return self._connection
 
 
@@ -191,7 +199,7 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         """Open a transaction that commits when the block ends and is undone when it raises."""
-        async with self._pool.acquire() as connection:
+        async with self._pool.acquire(timeout=STATEMENT_SECONDS_MAX) as connection:
             async with connection.transaction():
                 transaction = Transaction(connection)
                 yield transaction
@@ -201,7 +209,7 @@ class Database:
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Transaction]:
         """Keep one connection without a transaction: for single statements, each a round trip and no more."""
-        async with self._pool.acquire() as connection:
+        async with self._pool.acquire(timeout=STATEMENT_SECONDS_MAX) as connection:
             yield Transaction(connection)
 
     def reader(self, *, snapshot: bool) -> Reader:
@@ -212,10 +220,6 @@ class Database:
         """Take a connection; pair with `give_back`."""
         return await self._pool.acquire(timeout=STATEMENT_SECONDS_MAX)
 
-    async def give_back(self, connection: "PoolConnectionProxy[Row]", *, in_transaction: bool) -> None:
-        """Return a connection, ending the snapshot it holds."""
-        try:
-            if in_transaction and not connection.is_closed():
-                await connection.execute("rollback")
-        finally:
-            await self._pool.release(connection)
+    async def give_back(self, connection: "PoolConnectionProxy[Row]") -> None:
+        """Return a connection; `leave_clean` ends the transaction it may hold."""
+        await self._pool.release(connection)

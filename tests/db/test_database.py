@@ -1,0 +1,60 @@
+"""Connections: held no longer than needed, and clean when they come back."""
+
+import asyncio
+
+import pytest
+
+from db.database import Database, Reader
+
+
+@pytest.fixture
+async def narrow(database_url: str) -> Database:
+    """A pool of two connections."""
+    return await Database.connect(database_url, size_max=2)
+
+
+async def test_operations_that_read_and_write_do_not_wait_for_each_other_for_ever(narrow: Database) -> None:
+    async def operation(number: int) -> int:
+        reader = narrow.reader(snapshot=False)
+        await reader.value("select 1")
+        async with narrow.transaction() as tx:
+            await tx.execute("select pg_sleep(0.001)")
+        found = await reader.value("select $1::int", number)
+        await reader.close()
+        return int(found)
+
+    async with asyncio.timeout(10):
+        assert await asyncio.gather(*(operation(number) for number in range(20))) == list(range(20))
+    await narrow.close()
+
+
+async def test_a_snapshot_sees_one_state_and_a_plain_reader_what_was_just_written(narrow: Database) -> None:
+    async with narrow.transaction() as tx:
+        await tx.execute("create table counted (n int)")
+    for snapshot, seen in ((True, [0, 0]), (False, [0, 1])):
+        reader = Reader(narrow, snapshot=snapshot)
+        counts = [await reader.value("select count(*) from counted")]
+        async with narrow.transaction() as tx:
+            await tx.execute("insert into counted values (1)")
+        counts.append(await reader.value("select count(*) from counted"))
+        await reader.close()
+        assert counts == seen
+        async with narrow.transaction() as tx:
+            await tx.execute("delete from counted")
+    await narrow.close()
+
+
+async def test_a_cancelled_reader_leaves_no_transaction_in_the_pool(narrow: Database) -> None:
+    for _ in range(4):
+        reader = narrow.reader(snapshot=True)
+        waiting = asyncio.create_task(reader.value("select pg_sleep(30)"))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await reader.close()
+    async with asyncio.timeout(10), narrow.session() as session:
+        open_ones = await session.value(
+            "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in trans%'"
+        )
+    assert open_ones == 0
+    await narrow.close()
