@@ -42,15 +42,19 @@ def disk_devices(node_id: NodeId, section: DisksSection) -> tuple[Device, ...]:
 
 
 def disk_ids(node_id: NodeId, section: DisksSection) -> list[DeviceId]:
-    """Return an id per disk; those of equal identity that are not one disk are told apart by size, else by place."""
+    """Return an id per disk; of equal identity but not one disk, they are told apart by size, place or name."""
     known = [(disk, disk_identity.of_disk(disk)) for disk in section.disks]
     plain = [_plain_id(node_id, disk, identity) for disk, identity in known]
     held: dict[DeviceId, list[tuple[Disk, DiskIdentity]]] = {}
     for device_id, each in zip(plain, known, strict=True):
         held.setdefault(device_id, []).append(each)
-    apart = {each: Counter(disk.size_bytes for disk, _ in same) for each, same in held.items() if not _is_one(same)}
+    apart = {
+        each: (Counter(disk.size_bytes for disk, _ in same), Counter(_place(disk) for disk, _ in same))
+        for each, same in held.items()
+        if not _is_one(same)
+    }
     return [
-        DeviceId(f"{device_id}:{_difference(disk, apart[device_id])}") if device_id in apart else device_id
+        DeviceId(f"{device_id}:{_difference(disk, *apart[device_id])}") if device_id in apart else device_id
         for device_id, disk in zip(plain, section.disks, strict=True)
     ]
 
@@ -68,9 +72,11 @@ def _is_one(same: Sequence[tuple[Disk, DiskIdentity]]) -> bool:
     return len(same) == 1 or (first.wwn is not None and all(identity == first for _, identity in same))
 
 
-def _difference(disk: Disk, sizes: Counter[int | None]) -> str:
-    is_alone = disk.size_bytes is not None and sizes[disk.size_bytes] == 1
-    return str(disk.size_bytes) if is_alone else id_part(_place(disk))
+def _difference(disk: Disk, sizes: Counter[int | None], places: Counter[str]) -> str:
+    if disk.size_bytes is not None and sizes[disk.size_bytes] == 1:
+        return str(disk.size_bytes)
+    # Where even the places are equal, only the name tells disks apart, and none may be dropped for another.
+    return id_part(_place(disk) if places[_place(disk)] == 1 else disk.name)
 
 
 def _place(disk: Disk) -> str:

@@ -15,7 +15,7 @@ _NODES: Final = "/sys/devices/system/node"
 _NUMBERED: Final = re.compile(r"(?:cpu|node)(\d+)")
 _LIST: Final = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 _PROCESSOR_VERSION: Final = 0x10
-_MODEL_KEYS: Final = ("model name", "cpu model", "cpu", "processor", "uarch", "isa")
+_MODEL_KEYS: Final = ("model name", "cpu model", "cpu", "processor name", "uarch", "isa")
 _FLAG_KEYS: Final = ("flags", "features")
 
 Processor = Mapping[str, str]
@@ -45,8 +45,9 @@ def parse_cpuinfo(content: str) -> Iterator[Processor]:
         fields: dict[str, str] = {}
         for line in block.splitlines():
             name, _, value = line.partition(":")
-            # Old ARM kernels write `Processor` (a name) before `processor` (a number): the name stays.
-            fields.setdefault(name.strip().casefold(), value.strip())
+            # Old ARM kernels write `Processor` (a name) before `processor` (a number), in one block.
+            key = "processor name" if name.strip() == "Processor" else name.strip().casefold()
+            fields.setdefault(key, value.strip())
         if fields:
             yield fields
 

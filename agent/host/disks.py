@@ -242,5 +242,6 @@ def _bus_path(source: Source, path: str, namespace: int | None) -> str | Missing
             places.append(f"usb-{part.split('-', 1)[1]}")
         elif scsi:
             places.append(f"scsi-{scsi[1]}")
-    places += [] if namespace is None else [f"nvme-{namespace}"]
-    return "-".join(places) if places else Missing(Cause.BLANK, f"no known bus in {path}")
+    if not places:
+        return Missing(Cause.BLANK, f"no known bus in {path}")  # a namespace's number alone is no place
+    return "-".join(places if namespace is None else [*places, f"nvme-{namespace}"])

@@ -206,11 +206,13 @@ def _bare_rdma(source: Source, device: RdmaDevice) -> tuple[Nic, Notes]:
     notes = Notes()
     notes.adopt("rdma", device.notes)
     folder = f"/sys/class/infiniband/{device.name}/device"
+    elsewhere = Missing(Cause.ABSENT, f"{device.name} is not on a PCI bus")
+    unseen = Missing(Cause.BLANK, f"the place of {device.name} could not be read")
     address = last_address(device.device_path)
     nic = Nic(
         name=device.name,
         kind=NicKind.PHYSICAL,
-        pci_bus_id=notes.take("pciBusId", address or Missing(Cause.ABSENT, f"{device.name} is not on a PCI bus")),
+        pci_bus_id=notes.take("pciBusId", address or (elsewhere if device.device_path else unseen)),
         driver=notes.take("driver", basename(source.link(f"{folder}/driver"))),
         firmware=notes.take("firmware", device.firmware),
         numa_node=notes.take("numaNode", _numa_node(source, folder, device.device_path)),

@@ -252,6 +252,13 @@ def test_equal_serials_of_one_size_are_told_apart_by_place() -> None:
     assert _disk_ids(disks[0]) == ["beaf11"]
 
 
+def test_disks_that_nothing_but_the_name_tells_apart_are_all_kept() -> None:
+    names = {"sda": "beaf11", "sdb": "beaf11", "sdc": None, "sdd": None}
+    disks = [Disk(name=name, serial=serial, bus_path="scsi-0:0:0") for name, serial in names.items()]
+    place = f"{NODE}/disk/scsi-0:0:0"
+    assert _disk_ids(*disks) == ["beaf11:sda", "beaf11:sdb", f"{place}:sdc", f"{place}:sdd"]
+
+
 def test_two_paths_of_one_disk_are_one_device() -> None:
     path = Disk(name="sda", wwn="0x5000c500a1b2c3d4", serial="S1", size_bytes=10)
     assert _disk_ids(path, structs.replace(path, name="sdb")) == ["0x5000c500a1b2c3d4"]

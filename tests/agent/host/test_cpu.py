@@ -110,6 +110,11 @@ def test_without_a_topology_in_sysfs_the_ids_of_cpuinfo_are_counted(tree: Tree) 
     assert (section.sockets, section.cores, section.threads) == (1, 2, 4)
 
 
+def test_the_name_that_old_arm_kernels_write_first_hides_no_cpu(tree: Tree) -> None:
+    section = collected(tree, "Processor : ARMv7 rev 5 (v7l)\nprocessor : 0\n\nprocessor : 1\n\nFeatures : swp\n")
+    assert (section.model, section.threads) == ("ARMv7 rev 5 (v7l)", 2)
+
+
 def test_a_package_that_the_platform_does_not_number_is_not_guessed(tree: Tree) -> None:
     tree.write("/sys/devices/system/cpu/online", "0\n")
     tree.write_all("/sys/devices/system/cpu/cpu0/topology", {"physical_package_id": "-1", "core_cpus_list": "0"})

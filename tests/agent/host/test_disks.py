@@ -153,6 +153,14 @@ def test_a_virtual_disk_without_a_serial_has_its_place(tree: Tree) -> None:
     assert {"disks.0.serial", "disks.0.wwn", "disks.0.model"} <= set(notes.missing)
 
 
+def test_a_namespace_on_no_known_bus_has_no_place(tree: Tree) -> None:
+    tree.disk("nvme0n1", "soc/nvme/nvme0")
+    notes = Notes()
+    (disk,) = collect_disks(tree.source, notes)
+    assert (disk.namespace, disk.bus_path) == (1, None)
+    assert "disks.0.busPath" in notes.missing
+
+
 def test_a_serial_of_one_character_is_a_placeholder(tree: Tree) -> None:
     tree.disk("nvme0n1", NVME, device_serial="00000000\n")
     (disk,) = collected(tree)

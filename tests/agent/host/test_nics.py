@@ -175,6 +175,14 @@ def test_an_rdma_device_without_an_interface_is_an_adapter_all_the_same(tree: Tr
     assert (nic.name, nic.mac, nic.pci_bus_id, nic.firmware) == ("mlx5_4", None, "00000000:18:00.0", "28.41.1000")
 
 
+def test_an_rdma_device_whose_place_cannot_be_read_is_not_said_to_be_off_the_bus(tree: Tree) -> None:
+    tree.write("/sys/class/infiniband/mlx5_0/fw_ver", "28.41.1000\n")
+    notes = Notes()
+    (nic,) = collect_nics(tree.source, {}, notes).nics
+    assert (nic.name, nic.pci_bus_id) == ("mlx5_0", None)
+    assert notes.unavailable()["nics.0.pciBusId"] is Availability.UNKNOWN
+
+
 def test_a_port_that_is_down_has_no_rate_and_the_fabric_is_as_slow_as_its_slowest(tree: Tree) -> None:
     rdma(tree, "mlx5_0", PORT)
     rdma(tree, "mlx5_1", OTHER_PORT, rate="200 Gb/sec (4X HDR)")
