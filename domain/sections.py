@@ -45,6 +45,7 @@ _DECODERS: Final = {name: msgspec.json.Decoder(kind) for name, kind in SECTION_T
 _NUL: Final = rb"\u0000"
 # `\\u0000` is an escaped backslash before the letters u0000; only an odd number of backslashes escapes a NUL.
 _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_MASKED_UUID: Final = re.compile(r"(?:GPU-)?([0-9a-f]{8})-0000-0000-0000-0000\1", re.IGNORECASE)
 _UUID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _IDENTITY_SHOWN_MAX: Final = 80
 _PLACE: Final = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
@@ -168,9 +169,13 @@ def _refuse_repeats(
 
 
 def gpu_uuid(gpu: Gpu) -> str | None:
-    """Return the UUID that identifies the GPU, or None: an all-zero UUID or a text of another kind is none."""
+    """Return the UUID that identifies the GPU, or None.
+
+    An all-zero UUID, one that a masked capture counts up (`GPU-00000003-0000-0000-0000-000000000003`, the same on
+    every masked host) and a text of another kind identify nothing.
+    """
     uuid = known_text(gpu.uuid)
     if uuid is None or not _UUID.fullmatch(uuid):
         return None
-    body = uuid.removeprefix("GPU-").replace("-", "")
-    return None if set(body) <= {"0"} else uuid
+    is_zero = set(uuid.removeprefix("GPU-")) <= {"0", "-"}
+    return None if is_zero or _MASKED_UUID.fullmatch(uuid) else uuid

@@ -196,6 +196,12 @@ def test_two_gpus_with_all_zero_uuids_are_no_duplicates() -> None:
     assert [gpu_uuid(gpu) for gpu in section.gpus] == [None, None]
 
 
+def test_a_uuid_that_a_masked_capture_counts_up_identifies_no_gpu_and_any_other_does() -> None:
+    assert gpu_uuid(Gpu(uuid="GPU-0000000a-0000-0000-0000-00000000000A")) is None
+    for uuid in ("GPU-00000000-0000-0000-0000-000000000001", "GPU-0000000a-0000-0000-0000-00000000000b"):
+        assert gpu_uuid(Gpu(uuid=uuid)) == uuid
+
+
 @pytest.mark.parametrize(
     "uuid", [None, "", " ", "N/A", "[Unknown Error]", "GPU-", "0000", "a b", "node_1/gpu/x", "x" * 200]
 )
