@@ -1,6 +1,6 @@
 // The console: signing in, finding the view, handing what the feed brings to the views.
 
-import { ask } from "./console/api.js";
+import { ApiError, ask } from "./console/api.js";
 import { byId } from "./console/dom.js";
 import { EventPanel } from "./console/events.js";
 import { Feed } from "./console/feed.js";
@@ -12,6 +12,7 @@ import { forgetToken, storedToken, storeToken, takeTokenOfAddress } from "./cons
 
 const TICK_MS = 1000;
 const RETRY_MS = 3000;
+const NOTICE_MS = 5000;
 const EVENTS_KEY = "fleetgraph.events";
 
 const names = new Map(); // node id → name
@@ -114,8 +115,15 @@ async function startOver() {
 }
 
 function refused(error) {
-  if (error.code === "UNAUTHENTICATED") signOut(`The server no longer accepts this token: ${error.message}.`);
-  else notice(error.requestId ? `${error.message} (${error.requestId})` : error.message);
+  if (!(error instanceof ApiError)) throw error;
+  if (error.code === "UNAUTHENTICATED") {
+    signOut(`The server no longer accepts this token: ${error.message}.`);
+    return;
+  }
+  const text = error.requestId ? `${error.message} (${error.requestId})` : error.message;
+  notice(text);
+  // It is asked again by itself: the notice need not stay.
+  if (error.code === "UNREACHABLE") setTimeout(() => byId("problem").textContent === text && notice(""), NOTICE_MS);
 }
 
 function notice(text) {

@@ -12,6 +12,7 @@ const STATES = [
 const TYPING_MS = 250;
 const COUNT_MS = 1000;
 const LIVENESS_MS = 15_000;
+const RETRY_MS = 3000;
 
 export const nameOf = (node) => node.hostname ?? node.displayName ?? node.identityKey;
 
@@ -81,10 +82,12 @@ export class NodeList {
     try {
       page = (await ask(NODES, { ...this.variables, after: more ? this.page.endCursor : null })).nodes;
     } catch (error) {
+      if (turn !== this.loading) return;
       this.refused(error);
+      if (error.code === "UNREACHABLE") setTimeout(() => turn === this.loading && this.load({ more }), RETRY_MS);
       return;
     } finally {
-      byId("more").disabled = false;
+      if (turn === this.loading) byId("more").disabled = false;
     }
     if (turn !== this.loading) return;
     if (!more) this.forget();

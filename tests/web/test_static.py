@@ -1,0 +1,45 @@
+"""What the pages are made of, looked at without a browser."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import httpx
+import pytest
+from graphql import build_schema, parse, validate
+
+from schema.graph import build, sdl
+from tests.support.server import RunningServer
+
+STATIC = Path(str(files("web"))) / "static"
+
+
+@pytest.mark.parametrize("path", ["/", "/graphiql"])
+async def test_pages_load_nothing_inline_and_nothing_from_elsewhere(server: RunningServer, path: str) -> None:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(server.app), base_url="http://test") as http:
+        page = await http.get(path)
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"<script(?![^>]*\bsrc=)|\bon[a-z]+=|\bstyle=|https?://", page.text)
+
+
+async def test_every_file_that_a_page_or_module_names_is_served(server: RunningServer) -> None:
+    own = [file for file in STATIC.rglob("*") if file.suffix in {".html", ".js"} and "vendor" not in file.parts]
+    named = {found for file in own for found in re.findall(r'(?:src|href)="(/static/[^"]+)"', file.read_text())}
+    for file in own:
+        relative = re.findall(r'from "(\.[^"]+)"', file.read_text())
+        named |= {f"/static/{(file.parent / name).resolve().relative_to(STATIC)}" for name in relative}
+    assert len(named) > 20
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(server.app), base_url="http://test") as http:
+        assert {(await http.get(name)).status_code for name in named} == {httpx.codes.OK}
+
+
+def test_every_operation_of_the_console_fits_the_schema() -> None:
+    texts = dict(re.findall(r"const (\w+) = `(.*?)`;", (STATIC / "console/queries.js").read_text(), re.DOTALL))
+    operations = {name: text for name, text in texts.items() if not text.startswith("fragment")}
+    schema = build_schema(sdl(build()))
+    for name, text in operations.items():
+        whole = re.sub(r"\$\{(\w+)\}", lambda found: texts[found[1]], text)
+        assert validate(schema, parse(whole)) == [], name
+    assert len(operations) == 9
