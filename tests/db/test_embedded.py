@@ -23,6 +23,7 @@ from tests.db.embedded_process import FAST
 REPOSITORY: Final = Path(__file__).parents[2]
 SECONDS_MAX: Final = 30
 OTHER_USER: Final = "daemon"
+AWKWARD: Final = 'it\'s a "quoted" $HOME `name`; true'
 SLEEP: Final = shutil.which("sleep") or "sleep"
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -35,6 +36,26 @@ def place() -> Iterator[Path]:
     path.chmod(0o755)
     yield path
     shutil.rmtree(path)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed(place: Path) -> Iterator[Path]:
+    """Install for every user, and keep off the machine's own copy, wherever this checkout lies."""
+    package = _copy_of_the_wheel(place / "installed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(binaries, "wheel", lambda: package)
+        patch.setattr(binaries, "SYSTEM_HOME", place / "system")
+        yield package
+
+
+def _copy_of_the_wheel(folder: Path) -> Path:
+    package = binaries.wheel()
+    for source in (package, package.with_name(f"{package.name}.libs")):
+        if source.exists():
+            shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__", "include"))
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+    return folder / package.name
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +72,7 @@ class Process:
 
     def __init__(self, base: Path, *user: str) -> None:
         self._popen = subprocess.Popen(
-            [sys.executable, "-m", "tests.db.embedded_process", str(base), *user],
+            [sys.executable, "-m", "tests.db.embedded_process", str(base), str(binaries.wheel()), *user],
             cwd=REPOSITORY,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -278,7 +299,7 @@ def test_lock_files_whose_pid_belongs_to_another_program_are_removed(base: Path)
 
 
 def test_awkward_path_works(place: Path) -> None:
-    path = place / 'it\'s a "quoted" $HOME `name`; true'
+    path = place / AWKWARD
     with EmbeddedPostgres(path, FAST) as own:
         assert value(own.dsn("fleetgraph"), "select 1") == 1
     assert servers(path) == []
@@ -351,42 +372,40 @@ def test_root_becomes_nobody_alone_and_opens_no_parent(place: Path) -> None:
 
 
 @pytest.fixture
-def private_wheel(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Put the binaries where only root can read them, as in a virtual environment under /root."""
-    folder = place / "site"
-    folder.mkdir(mode=0o700)
-    package = binaries.wheel()
-    for source in (package, package.with_name(f"{package.name}.libs")):
-        if source.exists():
-            shutil.copytree(source, folder / source.name)
-    for path in folder.rglob("*"):
+def private(place: Path, installed: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give a folder whose `site` has the binaries and only root may read, as a virtual environment under /root."""
+    folder = Path(tempfile.mkdtemp(prefix="p-", dir=place))
+    folder.chmod(0o755)
+    site = folder / "site"
+    shutil.copytree(installed.parent, site)
+    for path in (site, *site.rglob("*")):
         path.chmod(path.stat().st_mode & 0o700)  # as a strict umask makes them
-    monkeypatch.setattr(binaries, "wheel", lambda: folder / package.name)
-    monkeypatch.setattr(binaries, "SYSTEM_HOME", place / "system")
+    monkeypatch.setattr(binaries, "wheel", lambda: site / installed.name)
+    monkeypatch.setattr(binaries, "SYSTEM_HOME", folder / "system")
     yield folder
-    for path in (folder, place / "system"):
-        shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(folder)
 
 
 @root_only
-@pytest.mark.parametrize(("mode", "copy_in"), [(0o755, "open/postgres"), (0o700, "system")])
-def test_root_copies_binaries_that_nobody_cannot_read(
-    place: Path, private_wheel: Path, mode: int, copy_in: str
-) -> None:
-    parent = place / "open"
+@pytest.mark.parametrize(
+    ("mode", "name", "copy_in"),
+    [(0o755, "postgres", "open/postgres"), (0o700, "postgres", "system"), (0o755, AWKWARD, "system")],
+    ids=["into the base", "out of a base that is closed", "out of a base that a shell misreads"],
+)
+def test_root_copies_binaries_that_nobody_cannot_read(private: Path, mode: int, name: str, copy_in: str) -> None:
+    parent = private / "open"
     parent.mkdir(mode=mode)
-    path = parent / "postgres"
+    path = parent / name
     for _ in range(2):
         with EmbeddedPostgres(path, FAST) as own:
             assert value(own.dsn("fleetgraph"), "select 1") == 1
             value(own.dsn("fleetgraph"), "create extension if not exists btree_gist")
             program = Path(f"/proc/{server_pid(path)}/exe").readlink()
-            assert program.is_relative_to(place / copy_in)
+            assert program.is_relative_to(private / copy_in)
             assert program.stat().st_uid == 0
-            assert len(list(place.rglob("pginstall/bin/postgres"))) == 2
+            assert len(list(private.rglob("pginstall/bin/postgres"))) == 2
     assert parent.stat().st_mode & 0o777 == mode
-    assert private_wheel.stat().st_mode & 0o777 == 0o700
-    shutil.rmtree(parent)
+    assert (private / "site").stat().st_mode & 0o777 == 0o700
 
 
 @root_only
@@ -408,10 +427,7 @@ def other_user() -> programs.Account:
         entry = pwd.getpwnam(OTHER_USER)
     except KeyError:
         pytest.skip(f"there is no user {OTHER_USER}")
-    account = programs.Account(entry.pw_uid, entry.pw_gid)
-    if not programs.reaches(account, binaries.wheel()):
-        pytest.skip(f"user {OTHER_USER} cannot read the virtual environment")
-    return account
+    return programs.Account(entry.pw_uid, entry.pw_gid)
 
 
 @root_only
