@@ -1,44 +1,99 @@
 """The schema, put together."""
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final
 
 import strawberry
-from graphql import lexicographic_sort_schema, print_schema
-from strawberry.extensions import (
-    AddValidationRules,
-    MaxAliasesLimiter,
-    MaxTokensLimiter,
-    ParserCache,
-    QueryDepthLimiter,
-    ValidationCache,
-)
+from graphql import GraphQLError, OperationDefinitionNode, lexicographic_sort_schema, print_schema
+from strawberry.exceptions import MissingQueryError
+from strawberry.extensions import AddValidationRules, MaxTokensLimiter, ParserCache, ValidationCache
+from strawberry.extensions.runner import SchemaExtensionsRunner
 from strawberry.schema.config import StrawberryConfig
+from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
+from strawberry.types import ExecutionContext, ExecutionResult
+from strawberry.types.execution import PreExecutionError
+from strawberry.types.graphql import OperationType
 
 from schema.event import NodeConditionChanged, NodeHardwareChanged, NodeInventoryChanged, OtherEvent
 from schema.extensions import Errors, EventScopedExecution, OperationContext
+from schema.limits import OperationLimits
 from schema.mutation import Mutation
 from schema.query import Query
 from schema.scalars import SCALARS
 from schema.subscription import Subscription
 
-DEPTH_MAX: Final = 15
-ALIASES_MAX: Final = 50
 TOKENS_MAX: Final = 5000
 CACHED_DOCUMENTS: Final = 512
+_NEEDS_STREAM: Final = "a subscription needs graphql-transport-ws over WebSocket, or `Accept: text/event-stream`"
 
 
 class Graph(strawberry.Schema):
-    """Errors are logged where they are translated (`schema.extensions.Errors`), once and with their request."""
+    """A schema whose refusals before execution are results like any other, so that `Errors` gives them their code.
+
+    Errors are logged where they are translated (`schema.extensions.Errors`), once and with their request.
+    """
 
     def process_errors(self, errors: object, execution_context: object = None) -> None:
         """Log nothing here."""
 
+    async def execute(self, *args: Any, **kwargs: Any) -> ExecutionResult:  # noqa: ANN401 - Strawberry's, handed on
+        """Execute what has one result; subscriptions are for `stream`."""
+        allowed: Iterable[OperationType] | None = kwargs.get("allowed_operation_types")
+        kwargs["allowed_operation_types"] = set(OperationType if allowed is None else allowed) - {
+            OperationType.SUBSCRIPTION
+        }
+        return await super().execute(*args, **kwargs)
 
-# Rule classes made once: made per request they would defeat the validation cache.
-_RULES: Final = [
-    *QueryDepthLimiter(max_depth=DEPTH_MAX).validation_rules,
-    *MaxAliasesLimiter(max_alias_count=ALIASES_MAX).validation_rules,
-]
+    async def _prepare_operation_async(
+        self, context: ExecutionContext, extensions_runner: SchemaExtensionsRunner
+    ) -> PreExecutionError | None:
+        try:
+            refused = await super()._prepare_operation_async(context, extensions_runner)
+        except MissingQueryError:
+            return _refused("there is no `query`")
+        except CannotGetOperationTypeError as error:
+            return _refused(_unknown(error.operation_name))
+        except InvalidOperationTypeError as error:
+            subscribed = error.operation_type is OperationType.SUBSCRIPTION
+            return _refused(_NEEDS_STREAM if subscribed else "queries and mutations are sent by POST")
+        return refused or _ambiguous(context)
+
+
+def _refused(message: str) -> PreExecutionError:
+    return PreExecutionError(data=None, errors=[GraphQLError(message)])
+
+
+def _unknown(operation_name: str | None) -> str:
+    if operation_name is None:
+        return "the document has no operation"
+    return f"the document has no operation named {operation_name!r}"
+
+
+def _ambiguous(context: ExecutionContext) -> PreExecutionError | None:
+    """Refuse several operations without a name; https://spec.graphql.org/draft/#GetOperation() asks for it."""
+    document = context.graphql_document
+    given = context._provided_operation_name  # noqa: SLF001 - `operation_name` falls back to the first operation's
+    if document is None or given is not None:
+        return None
+    operations = sum(isinstance(definition, OperationDefinitionNode) for definition in document.definitions)
+    if operations == 1:
+        return None
+    return _refused(f"the document has {operations} operations: `operationName` must say which one to run")
+
+
+class ParsedDocuments(ParserCache):
+    """Strawberry's cache, which leaves a document that does not parse to the parse that follows.
+
+    An error raised by the cache itself would pass by everything that turns errors into results.
+    """
+
+    def on_parse(self) -> Iterator[None]:
+        """Take the document from the cache, if it parses."""
+        with suppress(GraphQLError):
+            operation = self.execution_context
+            operation.graphql_document = self.cached_parse_document(operation.query, **operation.parse_options)
+        yield
 
 
 def build() -> strawberry.Schema:
@@ -53,9 +108,9 @@ def build() -> strawberry.Schema:
         extensions=[
             Errors,
             lambda: MaxTokensLimiter(max_token_count=TOKENS_MAX),
-            lambda: ParserCache(maxsize=CACHED_DOCUMENTS),
+            lambda: ParsedDocuments(maxsize=CACHED_DOCUMENTS),
             lambda: ValidationCache(maxsize=CACHED_DOCUMENTS),
-            lambda: AddValidationRules(_RULES),
+            lambda: AddValidationRules([OperationLimits]),
             OperationContext,
         ],
     )

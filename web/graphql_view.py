@@ -7,17 +7,22 @@ from typing import Any, Final
 
 import orjson
 import strawberry
+from cross_web import AsyncHTTPRequestAdapter, HTTPException
+from graphql import GraphQLError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
 from strawberry.exceptions import ConnectionRejectionError
+from strawberry.http import GraphQLRequestData
 from strawberry.http.exceptions import WebSocketDisconnected
 from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_PROTOCOL
+from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import BaseGraphQLTransportWSHandler
+from strawberry.subscriptions.protocols.graphql_transport_ws.types import Message, SubscribeMessage
 
 from db.identifiers import new_id
 from domain.access import Principal
-from domain.errors import Refusal
+from domain.errors import Code, Refusal
 from resolvers.context import Context, Services
 from web.authentication import authenticate
 
@@ -38,10 +43,52 @@ class TextFrames(ASGIWebSocketAdapter):
             raise WebSocketDisconnected from error
 
 
+class Operations(BaseGraphQLTransportWSHandler[Context, None]):
+    """Strawberry's handler of a socket, which takes every message for the well-formed one of its type."""
+
+    async def handle_message(self, message: Message) -> None:
+        """Handle a message; one that is not of the protocol closes the socket, as the protocol says."""
+        wrong = _malformed(message)
+        if wrong:
+            await self.handle_invalid_message(wrong)
+        else:
+            await super().handle_message(message)
+
+    async def handle_subscribe(self, message: SubscribeMessage) -> None:
+        """Start an operation, unless the socket has enough of them."""
+        full = len(self.operations) >= SUBSCRIPTIONS_PER_SOCKET_MAX
+        if not full or not self.connection_acknowledged or message["id"] in self.operations:
+            await super().handle_subscribe(message)
+            return
+        error = GraphQLError(
+            f"this socket runs {SUBSCRIPTIONS_PER_SOCKET_MAX} operations, the most it may",
+            extensions={"code": Code.RATE_LIMITED.value, "requestId": self.context.request_id},
+        )
+        await self.send_message({"id": message["id"], "type": "error", "payload": [error.formatted]})
+
+
+def _malformed(message: object) -> str | None:
+    """Say what is wrong with a message of a client; https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md."""
+    match message:
+        case {"type": "subscribe", "id": str(), "payload": {"query": str(), **more}}:
+            if isinstance(more.get("variables"), dict | None) and isinstance(more.get("operationName"), str | None):
+                return None
+            return "a subscribe payload's variables are an object and its operationName is a string"
+        case {"type": "subscribe"}:
+            return "a subscribe message has a string id and a payload with a string query"
+        case {"type": "complete", "id": id_} if not isinstance(id_, str):
+            return "a complete message has a string id"
+        case {"type": str()}:
+            return None
+        case _:
+            return "a message is an object with a string type"
+
+
 class GraphQLView(GraphQL[Context, None]):
     """Strawberry's ASGI view with our authentication."""
 
     websocket_adapter_class = TextFrames
+    graphql_transport_ws_handler_class = Operations
 
     def __init__(self, schema: strawberry.Schema, services: Services, allowed_origins: tuple[str, ...]) -> None:
         super().__init__(
@@ -56,18 +103,40 @@ class GraphQLView(GraphQL[Context, None]):
         self._services = services
 
     async def run(self, request: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - Strawberry's signature
-        """Answer a request; one without a good token gets 401 and an error with its code."""
+        """Answer a request; one that cannot be executed gets its status and a GraphQL error with its code."""
         try:
             return await super().run(request, *args, **kwargs)
         except Refusal as refusal:
-            error = {"message": refusal.message, "extensions": {"code": refusal.code.value}}
-            return JSONResponse(
-                {"data": None, "errors": [error]}, 401, headers={"WWW-Authenticate": 'Bearer realm="fleetgraph"'}
-            )
+            headers = {"WWW-Authenticate": 'Bearer realm="fleetgraph"'}
+            return _error(request, 401, refusal.code, refusal.message, headers)
+        except HTTPException as refusal:
+            return _error(request, refusal.status_code, Code.INVALID_INPUT, refusal.reason, {})
+
+    async def parse_http_body(self, request: AsyncHTTPRequestAdapter) -> GraphQLRequestData | list[GraphQLRequestData]:
+        """Read what to execute; Strawberry leaves the query and the operation's name to whoever executes them."""
+        given = await super().parse_http_body(request)
+        if isinstance(given, GraphQLRequestData):
+            if not given.query:
+                raise HTTPException(400, "the request has no `query`")
+            if not isinstance(given.operation_name, str | None):
+                raise HTTPException(400, "`operationName` must be a string or null")
+        return given
+
+    def parse_json(self, data: str | bytes) -> dict[str, Any]:
+        """Decode a body: an object, because batches are not taken."""
+        decoded = super().parse_json(data)
+        if not isinstance(decoded, dict):
+            raise HTTPException(400, "the request must be a JSON object with a `query`")
+        return decoded
+
+    def should_render_graphql_ide(self, request: object) -> bool:  # noqa: ARG002 - Strawberry's signature
+        """Render none: GraphiQL has a page of its own."""
+        return False
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context:
         """Make the context: a request authenticates at once, a socket with its connection_init."""
         context = Context(self._services, new_id("req"))
+        request.state.request_id = context.request_id
         if isinstance(request, Request) and isinstance(response, Response):
             response.headers["X-Request-Id"] = context.request_id
             context.principal = await self._principal(request.headers.get("authorization"))
@@ -92,3 +161,10 @@ class GraphQLView(GraphQL[Context, None]):
     def decode_json(self, data: str | bytes) -> object:
         """Decode a request."""
         return orjson.loads(data)
+
+
+def _error(request: Request, status: int, code: Code, message: str, headers: Mapping[str, str]) -> Response:
+    request_id = getattr(request.state, "request_id", None)
+    error = {"message": message, "extensions": {"code": code.value, "requestId": request_id}}
+    named = {"X-Request-Id": request_id} if request_id else {}
+    return JSONResponse({"data": None, "errors": [error]}, status, headers={**headers, **named})
