@@ -23,16 +23,21 @@ _SERVER_SETTINGS: Final = {
     "idle_in_transaction_session_timeout": "60000",
 }
 
-DATABASE_AWAY: Final = (
+TRANSIENT: Final = (
     OSError,
     TimeoutError,
-    asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ObjectNotInPrerequisiteStateError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
 )
-"""What is raised while the server restarts or cannot be reached; a loop tries again, a request fails."""
+"""What says nothing of the statement but of the moment: the server restarts, is full, gave up a lock or a wait.
+
+A loop tries again, a request fails. SQLSTATE classes 08, 40, 53, 55, 57 and 25P03.
+"""
 
 Statement = str | ClauseElement
 
@@ -123,6 +128,7 @@ class Reader:
         self._snapshot = snapshot
         self._lock = asyncio.Lock()
         self._connection: PoolConnectionProxy[Row] | None = None
+        self._closed = False
         self.statements = 0
 
     async def fetch(self, statement: Statement, *args: Any) -> list[Row]:  # noqa: ANN401
@@ -146,12 +152,16 @@ class Reader:
         return row[0] if row else None
 
     async def close(self) -> None:
-        """Give the connection back, ending the snapshot."""
-        connection, self._connection = self._connection, None
+        """Give the connection back, ending the snapshot; a statement that still runs is waited for."""
+        async with self._lock:
+            self._closed = True
+            connection, self._connection = self._connection, None
         if connection is not None:
             await self._database.give_back(connection)
 
     async def _open(self) -> "PoolConnectionProxy[Row]":
+        if self._closed:
+            raise RuntimeError("the operation has ended")
         if self._connection is None:
             connection = await self._database.lend()
             try:
@@ -221,5 +231,9 @@ class Database:
         return await self._pool.acquire(timeout=STATEMENT_SECONDS_MAX)
 
     async def give_back(self, connection: "PoolConnectionProxy[Row]") -> None:
-        """Return a connection; `leave_clean` ends the transaction it may hold."""
-        await self._pool.release(connection)
+        """Return a connection, ending the snapshot it may hold."""
+        try:
+            if connection.is_in_transaction():
+                await connection.execute("rollback")
+        finally:
+            await self._pool.release(connection)

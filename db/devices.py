@@ -22,7 +22,7 @@ SELECT_DEVICES: Final[Select[Any]] = sa.select(sa.literal_column("'Device'").lab
 BY_ID: Final = Order("id", (devices.c.id,), ("id",))
 
 _OF_NODES = "select * from devices where node_id = any ($1) order by node_id, id"
-_OWNERS = "select id, node_id from devices where id = any ($1)"
+_OWNERS = "select id, node_id, tenant_id from devices where id = any ($1)"
 _DELETE = "delete from devices where id = any ($1) and node_id = any ($2)"
 
 
@@ -75,9 +75,9 @@ async def devices_of_nodes(tx: Transaction, node_ids: Sequence[NodeId]) -> list[
     return await tx.fetch(_OF_NODES, list(node_ids))
 
 
-async def owners_of(tx: Transaction, device_ids: Sequence[DeviceId]) -> dict[DeviceId, NodeId]:
-    """Return which node owns each of these devices, of whatever tenant."""
-    return {row.id: row.node_id for row in await tx.fetch(_OWNERS, list(device_ids))}
+async def owners_of(tx: Transaction, device_ids: Sequence[DeviceId]) -> list[Row]:
+    """Return (id, node_id, tenant_id) of these devices, of whatever tenant: a device has one owner in the world."""
+    return await tx.fetch(_OWNERS, list(device_ids))
 
 
 async def save_devices(tx: Transaction, rows: Sequence[Mapping[str, Any]]) -> int:

@@ -15,6 +15,7 @@ from db.tables import EventRow
 from domain.cursor import FeedCursor
 from domain.ids import NodeId, TenantId
 
+FORGOTTEN_MAX: Final = 10_000
 log: Final = EventRow.__table__  # type: ignore[attr-defined]  # SQLModel gives table classes this attribute
 
 _WRITE = """
@@ -54,9 +55,13 @@ _HERE = """
 select h.position, o.waiting, case when o.waiting > 0 then pg_current_snapshot()::text end as snapshot
 from feed_head h cross join (select count(*) as waiting from outbox) o
 """
+# Positions follow commits and not times, so the log is forgotten from its start: up to the last old event among the
+# first ones, a bounded number at a time.
 _FORGET = """
-with last as (
-    select max(position) as position from events where at < $1
+with first as (
+    select position, at from events order by position limit $2
+), last as (
+    select max(position) as position from first where at < $1
 ), gone as (
     delete from events using last where events.position <= last.position
 )
@@ -117,19 +122,22 @@ async def feed_cursor(source: Transaction | Reader) -> FeedCursor:
     return FeedCursor(row.position, row.snapshot, row.waiting)
 
 
-async def forget_events(tx: Transaction, before: datetime) -> int | None:
-    """Drop the log up to the last event older than `before`; returns the new floor when something went."""
-    floor = await tx.value(_FORGET, before)
+async def forget_events(tx: Transaction, before: datetime, limit: int = FORGOTTEN_MAX) -> int | None:
+    """Drop up to `limit` events, to the last one older than `before`; returns the new floor when something went."""
+    floor = await tx.value(_FORGET, before, limit)
     return None if floor is None else int(floor)
 
 
 def select_events(
-    tenant_id: TenantId, types: Sequence[str], node_ids: Sequence[str], position: int, limit: int
+    tenant_id: TenantId, types: Sequence[str], node_ids: Sequence[str], after: FeedCursor, limit: int
 ) -> Select[Any]:
-    """Return the statement for a tenant's events behind a position, of these types and nodes when any are given."""
-    statement = sa.select(*log.c).where(log.c.tenant_id == tenant_id, log.c.position > position)
+    """Return the statement for a tenant's events behind a cursor, of these types and nodes when any are given."""
+    statement = sa.select(*log.c).where(log.c.tenant_id == tenant_id, log.c.position > after.position)
     if types:
         statement = statement.where(log.c.type == any_of(types))
     if node_ids:
         statement = statement.where(log.c.node_id == any_of(node_ids))
+    if after.snapshot is not None:
+        unseen = sa.text("not pg_visible_in_snapshot(transaction::text::xid8, cast(cast(:saw as text) as pg_snapshot))")
+        statement = statement.where(unseen.bindparams(saw=after.snapshot))
     return statement.order_by(log.c.position).limit(limit)

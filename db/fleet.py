@@ -50,7 +50,7 @@ class NewPool:
     """A pool to add."""
 
     name: str
-    site_id: SiteId | None
+    site_id: SiteId
     pool_class: str
     gpu_model: str | None
     sharing: str

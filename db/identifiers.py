@@ -4,7 +4,7 @@ import os
 import threading
 import time
 
-from domain.ids import ENTROPY_BITS, Prefix, format_id
+from domain.ids import ENTROPY_BITS, Prefix, format_id, next_id
 
 _lock = threading.Lock()
 _last = (0, 0)
@@ -23,3 +23,9 @@ def new_id(prefix: Prefix) -> str:
             entropy = int.from_bytes(os.urandom(ENTROPY_BITS // 8)) >> 1
         _last = (at_ms, entropy)
     return format_id(prefix, at_ms, entropy)
+
+
+def new_id_after(prefix: Prefix, previous: str | None) -> str:
+    """Return a new id that sorts behind another, whichever process's clock made that one."""
+    made = new_id(prefix)
+    return made if previous is None or made > previous else next_id(previous)

@@ -8,7 +8,8 @@ from db.database import Row, Transaction
 from db.tables.inventory import PENDING
 from domain.ids import NodeId, TenantId
 
-# Liveness rows are locked first and in order of their ids: two batches that name the same nodes take turns.
+# Rows are locked in order of their ids, liveness before inventory: batches that name the same nodes take turns, and
+# an unchanged heartbeat locks no inventory row.
 _RECORD = """
 with input as (
     select * from unnest($2::text[], $3::jsonb[]) as i (node_id, hashes)
@@ -27,9 +28,13 @@ with input as (
         order by h.key
     ) as missing
     from input i join alive a using (node_id)
+), held as materialized (
+    select n.node_id from node_inventory n join wanted w using (node_id)
+    where n.reported is distinct from w.hashes or n.missing <> '{}'
+    order by n.node_id for update of n
 ), noted as (
     update node_inventory n set reported = w.hashes, reported_at = now(), missing = w.missing
-    from wanted w
+    from wanted w join held using (node_id)
     where n.node_id = w.node_id
         and (n.reported is distinct from w.hashes or n.missing is distinct from w.missing)
     returning n.node_id
@@ -65,7 +70,8 @@ returning n.node_id, m.names
 """
 # Rows that another reconciler holds are skipped: it is on them. PENDING is text of ours, never input.
 _CLAIM = f"""
-select i.node_id, i.tenant_id, i.reported, i.applied, i.snapshot_id, n.trust, n.no_schedule_reasons, i.reported_at
+select i.node_id, i.tenant_id, i.reported, i.reported_at, i.applied, i.applied_digest, i.snapshot_id, n.trust,
+    n.no_schedule_reasons
 from node_inventory i join nodes n on n.id = i.node_id
 where {PENDING} and ($2::text is null or i.node_id = $2)
 order by i.reported_at limit $1
@@ -79,13 +85,23 @@ join inventory_sections s using (node_id, name, sha256)
 """
 _APPLIED = """
 update node_inventory n set applied = n.reported, applied_digest = a.digest, applied_at = now(),
-    snapshot_id = a.snapshot_id, failed = null, failed_at = null, error = null
+    snapshot_id = a.snapshot_id, replan = false, failed = null, failed_at = null, error = null
 from unnest($1::text[], $2::text[], $3::text[]) as a (node_id, digest, snapshot_id)
 where n.node_id = a.node_id
 """
 _FAILED = """
 update node_inventory set failed = $2, failed_at = now(), error = $3
 where node_id = $1 and reported = $2
+"""
+_REPLAN_CONFLICTS = """
+update node_inventory set replan = true
+where node_id in (
+    select i.node_id from node_inventory i
+    join node_conditions c on c.node_id = i.node_id and c.type = 'DuplicateIdentity' and c.status = 'true'
+    where not i.replan
+    order by i.node_id limit $1 for update of i skip locked
+)
+returning node_id
 """
 _RETRY_FAILED = "update node_inventory set failed = null where failed is not null"
 
@@ -166,6 +182,11 @@ async def mark_applied(tx: Transaction, applied: Sequence[tuple[NodeId, str, str
 async def mark_failed(tx: Transaction, node_id: NodeId, hashes: Mapping[str, str], error: str) -> None:
     """Note that this set could not be applied, and why; the last good inventory stays."""
     await tx.execute(_FAILED, node_id, dict(hashes), error)
+
+
+async def replan_conflicts(tx: Transaction, limit: int) -> int:
+    """Make nodes pending whose devices another node owned: it may have let go of them. Returns how many."""
+    return len(await tx.fetch(_REPLAN_CONFLICTS, limit))
 
 
 async def retry_failed(tx: Transaction) -> None:

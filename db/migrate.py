@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Final
-from urllib.parse import parse_qs, unquote, urlsplit
 
+import asyncpg
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import URL, Connection, text
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
@@ -15,16 +16,28 @@ VERSION_MIN: Final = 150000
 _LOCK: Final = 0x666C_6565_7401
 """Key of the advisory lock that one migrating process holds."""
 _EXTENSIONS: Final = ("btree_gist", "pg_trgm")
+_CONNECT_SECONDS_MAX: Final = 60
+# What the administrator of the database puts right, not we.
+_REFUSALS: Final = (
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.FeatureNotSupportedError,
+    asyncpg.UndefinedFileError,
+    asyncpg.ReadOnlySQLTransactionError,
+)
+
+
+class UnreachableDatabase(RuntimeError):  # noqa: N818 - it says what is wrong with the URL or the server
+    """DATABASE_URL cannot be read, or leads to no server and database that let us in."""
 
 
 class UnsupportedDatabase(RuntimeError):  # noqa: N818 - it says what is wrong with the database, not with us
-    """The database cannot serve: too old, or without an extension that the schema needs."""
+    """The database cannot serve: too old, without an extension that the schema needs, or not ours to change."""
 
 
 async def migrate(dsn: str) -> None:
     """Create what the schema needs and run the migrations that are missing; many callers at once are fine.
 
-    Raises UnsupportedDatabase for PostgreSQL below 15.
+    Raises UnreachableDatabase, and UnsupportedDatabase for PostgreSQL below 15 or what its administrator must do.
     """
     await _with_connection(dsn, _upgrade)
 
@@ -42,12 +55,37 @@ async def make_revision(dsn: str, message: str) -> None:
 
 
 async def _with_connection(dsn: str, work: Callable[[Connection], object]) -> None:
-    engine = create_async_engine(_url(dsn), poolclass=NullPool)
+    opened = await _connect(dsn)
+
+    async def give() -> asyncpg.Connection[asyncpg.Record]:
+        return opened
+
+    # Opened by asyncpg, as the pool's are: SQLAlchemy does not read all the URLs that it reads.
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=give, poolclass=NullPool)
     try:
         async with engine.connect() as connection:
             await connection.run_sync(work)
     finally:
         await engine.dispose()
+
+
+async def _connect(dsn: str) -> asyncpg.Connection[asyncpg.Record]:
+    try:
+        return await asyncpg.connect(dsn, timeout=_CONNECT_SECONDS_MAX)
+    except asyncpg.UndefinedObjectError as error:
+        raise UnreachableDatabase(
+            f"DATABASE_URL: {error}: what neither the driver (asyncpg) nor the server knows, such as libpq's "
+            "connect_timeout, must be left out"
+        ) from error
+    except TimeoutError as error:
+        raise UnreachableDatabase(f"the server of DATABASE_URL does not answer for {_CONNECT_SECONDS_MAX} s") from error
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        raise UnreachableDatabase(f"the database of DATABASE_URL cannot be reached: {error}") from error
+    except (ValueError, IndexError):
+        # Not its text: a "/" in the password makes half of it the port that is no number.
+        raise UnreachableDatabase(
+            "DATABASE_URL is not a PostgreSQL URL; in its names and passwords : / ? # [ ] @ % are written as %3A, %2F …"
+        ) from None
 
 
 def _upgrade(connection: Connection) -> None:
@@ -62,6 +100,11 @@ def _upgrade(connection: Connection) -> None:
         connection.commit()
         command.upgrade(_config(connection), "head")
         connection.commit()
+    except DBAPIError as error:
+        reason = error.orig.__cause__ if error.orig else None
+        if isinstance(reason, _REFUSALS):
+            raise UnsupportedDatabase(f"the database of DATABASE_URL cannot be set up: {reason}") from error
+        raise
     finally:
         connection.rollback()
         connection.execute(text("select pg_advisory_unlock(:key)"), {"key": _LOCK})
@@ -73,17 +116,3 @@ def _config(connection: Connection) -> Config:
     config.set_main_option("script_location", str(files("migrations")).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config
-
-
-def _url(dsn: str) -> URL:
-    """Translate a libpq URL, whose host may be a socket directory in the query."""
-    parts = urlsplit(dsn)
-    return URL.create(
-        "postgresql+asyncpg",
-        username=unquote(parts.username) if parts.username else None,
-        password=unquote(parts.password) if parts.password else None,
-        host=parts.hostname,
-        port=parts.port,
-        database=unquote(parts.path.removeprefix("/")) or None,
-        query={key: values[-1] for key, values in parse_qs(parts.query).items()},
-    )

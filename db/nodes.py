@@ -56,16 +56,22 @@ class Hello:
     protocol: str | None
     features: tuple[str, ...]
     boot_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What a hello is given: its session, and the id and state of the node if this is its first."""
+
     session_id: str
+    node_id: NodeId
+    state: ProvisionState
 
 
-async def register(
-    tx: Transaction, tenant_id: TenantId, hello: Hello, candidate: NodeId, state: ProvisionState
-) -> NodeId:
-    """Find the node with this identity or make it as `candidate`, and give it the hello's session."""
+async def register(tx: Transaction, tenant_id: TenantId, hello: Hello, arrival: Arrival) -> NodeId:
+    """Find the node with this identity or make it, and give it the session."""
     found = await tx.value(
         _UPSERT,
-        candidate,
+        arrival.node_id,
         tenant_id,
         hello.identity_key,
         hello.hostname,
@@ -75,9 +81,9 @@ async def register(
         hello.protocol,
         list(hello.features),
         hello.boot_id,
-        state.value,
+        arrival.state.value,
     )
-    await tx.execute(_SESSION, found, tenant_id, hello.session_id)
+    await tx.execute(_SESSION, found, tenant_id, arrival.session_id)
     await tx.execute(_INVENTORY, found, tenant_id)
     return NodeId(found)
 
@@ -130,6 +136,10 @@ class NodeQuery:
     states: tuple[str, ...] = ()
     provision_states: tuple[str, ...] = ()
     text: str | None = None
+
+    def lists(self) -> tuple[tuple[str, ...], ...]:
+        """Return every list of the query, for its bounds."""
+        return (self.ids, self.tenant_ids, self.site_ids, self.pool_ids, self.states, self.provision_states)
 
     def conditions(self, tenant_id: TenantId) -> list[ColumnElement[bool]]:
         """Return the WHERE conditions, the tenant's first."""

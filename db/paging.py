@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select
 
 PAGE_MAX: Final = 1000
 
-Key = tuple[str | int | None, ...]
+Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ import msgspec
 from domain.errors import InvalidInput
 
 CURSOR_LENGTH_MAX: Final = 4096
+_INT64_MAX: Final = 2**63 - 1
 
 
 class _Page(msgspec.Struct, frozen=True, array_like=True, tag="p"):
     scope: str
-    key: tuple[str | int | None, ...]
+    key: tuple[str, ...]
 
 
 class _Feed(msgspec.Struct, frozen=True, array_like=True, tag="f", omit_defaults=True):
@@ -39,8 +40,8 @@ class FeedCursor:
 _DECODER: Final = msgspec.json.Decoder(_Page | _Feed)
 
 
-def encode_page(scope: str, key: tuple[str | int | None, ...]) -> str:
-    """Write the cursor of a row by its sort key."""
+def encode_page(scope: str, key: tuple[str, ...]) -> str:
+    """Write the cursor of a row by its sort key, whose parts are texts."""
     return _encode(_Page(scope, key))
 
 
@@ -49,10 +50,10 @@ def encode_feed(cursor: FeedCursor) -> str:
     return _encode(_Feed(cursor.position, cursor.snapshot, cursor.waiting))
 
 
-def decode_page(text: str, scope: str, length: int) -> tuple[str | int | None, ...]:
+def decode_page(text: str, scope: str, length: int) -> tuple[str, ...]:
     """Read a page cursor of that list and order; raises InvalidInput when it is another kind or list's."""
     match _decode(text):
-        case _Page(scope=found, key=key) if found == scope and len(key) == length:
+        case _Page(scope=found, key=key) if found == scope and len(key) == length and "\0" not in "".join(key):
             return key
         case _Page(scope=found):
             raise InvalidInput(f"after: this cursor pages {found!r}, not {scope!r}; use one that this list returned")
@@ -63,7 +64,7 @@ def decode_page(text: str, scope: str, length: int) -> tuple[str | int | None, .
 def decode_feed(text: str) -> FeedCursor:
     """Read a feed cursor; raises InvalidInput when it is a page's."""
     match _decode(text):
-        case _Feed(position=position, snapshot=snapshot, waiting=waiting) if position >= 0:
+        case _Feed(position=position, snapshot=snapshot, waiting=waiting) if 0 <= position <= _INT64_MAX:
             return FeedCursor(position, snapshot, waiting)
         case _:
             raise InvalidInput("after: not a feed cursor; use `feedCursor` of a query or `cursor` of an event")

@@ -1,9 +1,13 @@
 """Which events a cursor has already seen."""
 
+import re
 from dataclasses import dataclass, replace
+from typing import Final
 
 from domain.cursor import FeedCursor
 from domain.errors import CursorExpired, InvalidInput
+
+_SNAPSHOT: Final = re.compile(r"(?P<first>\d{1,18}):(?P<end>\d{1,18}):(?P<in_progress>(\d{1,18}(,\d{1,18})*)?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +25,11 @@ class VisibleTransactions:
 
 def read_snapshot(text: str) -> VisibleTransactions:
     """Read `xmin:xmax:xip,xip`; raises InvalidInput when it is not one."""
-    try:
-        first, end, in_progress = text.split(":")
-        numbers = frozenset(int(part) for part in in_progress.split(",") if part)
-        return VisibleTransactions(int(first), int(end), numbers)
-    except ValueError as error:
-        raise InvalidInput("after: not a cursor of this server") from error
+    found = _SNAPSHOT.fullmatch(text)
+    if found is None or int(found["first"]) > int(found["end"]):
+        raise InvalidInput("after: not a cursor of this server")
+    numbers = frozenset(int(part) for part in found["in_progress"].split(",") if part)
+    return VisibleTransactions(int(found["first"]), int(found["end"]), numbers)
 
 
 @dataclass(frozen=True, slots=True)

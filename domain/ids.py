@@ -33,6 +33,16 @@ def format_id(prefix: Prefix, at_ms: int, entropy: int) -> str:
     return f"{prefix}_{body}"
 
 
+def next_id(previous: str) -> str:
+    """Return the id that follows another of its kind, one step of entropy on."""
+    prefix, _, body = previous.partition("_")
+    value = 0
+    for char in body:
+        value = value << 5 | CROCKFORD.index(char)
+    value += 1
+    return f"{prefix}_" + "".join(CROCKFORD[value >> 5 * place & 31] for place in reversed(range(ULID_LENGTH)))
+
+
 def has_prefix(text: str, prefix: Prefix) -> bool:
     """Say whether `text` is an id of that kind; 26 digits of 5 bits hold 130, of which a ULID uses 128."""
     head, _, body = text.partition("_")

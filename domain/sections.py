@@ -86,6 +86,7 @@ def decode(name: str, content: bytes) -> Section:
     if nul is not None:
         raise InvalidSection(name, f"byte {nul.start()}", "a text holds U+0000, which no source of facts reports")
     try:
+        content.decode()  # msgspec passes over what no field reads
         section = _DECODERS[name].decode(content)
     except msgspec.ValidationError as error:
         text = str(error)

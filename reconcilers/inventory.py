@@ -7,7 +7,7 @@ time; a node that fails by itself is recorded with its error, keeps its last goo
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, assert_never
 
 import structlog
 
@@ -17,11 +17,12 @@ from db import events as event_store
 from db import inventory as store
 from db import snapshots as snapshot_store
 from db.conditions import NodeCondition
-from db.database import DATABASE_AWAY, Database, Row, Transaction
+from db.database import TRANSIENT, Database, Row, Transaction
 from db.events import NewEvent
-from db.identifiers import new_id
+from db.identifiers import new_id_after
 from db.snapshots import NewSnapshot
 from domain.conditions import Condition, ConditionStatus
+from domain.digest import inventory_digest
 from domain.documents.document import Section
 from domain.errors import InvalidSection
 from domain.ids import DeviceId, NodeId, SnapshotId, TenantId
@@ -33,6 +34,8 @@ BATCH_MAX: Final = 64
 PAUSE_SECONDS: Final = 1.0
 ERROR_LENGTH_MAX: Final = 2000
 
+REPLAN_PAUSE_SECONDS: Final = 10.0
+_ELSEWHERE: Final = NodeId("another tenant's node")
 _log = structlog.get_logger("inventory")
 
 
@@ -65,6 +68,19 @@ def inventory(database: Database, now: Callable[[], datetime]) -> Reconciler:
     return Reconciler("inventory", activate, PAUSE_SECONDS, database.inventory_pending)
 
 
+def conflicts(database: Database) -> Reconciler:
+    """Make the reconciler that has nodes planned anew whose devices another node owned."""
+
+    async def activate() -> Activation:
+        async with database.transaction() as tx:
+            replanned = await store.replan_conflicts(tx, BATCH_MAX)
+        if replanned:
+            database.inventory_pending.set()
+        return Activation(replanned, more=False)
+
+    return Reconciler("conflicts", activate, REPLAN_PAUSE_SECONDS)
+
+
 async def apply_pending(database: Database, now: Callable[[], datetime], limit: int = BATCH_MAX) -> Activation:
     """Apply up to `limit` nodes' reports."""
     claimed: list[NodeId] = []
@@ -74,9 +90,9 @@ async def apply_pending(database: Database, now: Callable[[], datetime], limit: 
             claimed = [NodeId(row.node_id) for row in rows]
             if rows:
                 await _apply(tx, rows, now())
-    except DATABASE_AWAY:
-        raise
-    except Exception as error:  # noqa: BLE001 - whichever node it was, the others go on one at a time
+    except Exception as error:
+        if not claimed:
+            raise
         _log.warning("a batch failed; going on one node at a time", nodes=len(claimed), error=repr(error))
         for node_id in claimed:
             await _apply_alone(database, node_id, now)
@@ -91,7 +107,7 @@ async def _apply_alone(database: Database, node_id: NodeId, now: Callable[[], da
             if rows:
                 hashes = rows[0].reported
                 await _apply(tx, rows, now())
-    except (DeviceTakenMeanwhile, *DATABASE_AWAY) as reason:
+    except (DeviceTakenMeanwhile, *TRANSIENT) as reason:
         _log.info("a node waits for the next pass", node_id=node_id, reason=repr(reason))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is recorded on the node and logged
         _log.exception("an inventory cannot be applied", node_id=node_id)
@@ -101,13 +117,24 @@ async def _apply_alone(database: Database, node_id: NodeId, now: Callable[[], da
 
 
 async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
-    claims = await _load(tx, rows)
-    decisions = []
-    for claim in claims:
+    decisions: list[_Decision] = []
+    standing: list[tuple[NodeId, str, str]] = []
+    for claim in await _load(tx, rows):
+        # The same set planned anew (a conflict ended) keeps its snapshot.
+        snapshot_id = claim.row.snapshot_id
         outcome = apply_report(claim.state, claim.report, now)
-        if not isinstance(outcome, Unchanged):
-            decisions.append(_Decision(claim, outcome, SnapshotId(new_id("inv"))))
+        match outcome:
+            case InventoryOutcome():
+                if outcome.changed_sections:
+                    snapshot_id = new_id_after("inv", snapshot_id)
+                decisions.append(_Decision(claim, outcome, SnapshotId(snapshot_id)))
+            case Unchanged():
+                pass
+            case _:
+                assert_never(outcome)
+        standing.append((claim.node_id, inventory_digest(claim.report.hashes), snapshot_id))
     await _save(tx, decisions)
+    await store.mark_applied(tx, standing)
 
 
 async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
@@ -150,12 +177,17 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
             Report(
                 hashes=row.reported,
                 sections=reported[NodeId(row.node_id)],
-                owners=owners,
+                owners=_owners(owners, row.tenant_id),
                 booked=frozenset(),
             ),
         )
         for row in rows
     ]
+
+
+def _owners(rows: list[Row], tenant_id: str) -> dict[DeviceId, NodeId]:
+    """Return each device's owner, without telling one tenant of another's nodes."""
+    return {DeviceId(row.id): NodeId(row.node_id) if row.tenant_id == tenant_id else _ELSEWHERE for row in rows}
 
 
 async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
@@ -172,6 +204,7 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
                 received_at=decision.claim.row.reported_at,
             )
             for decision in decisions
+            if decision.outcome.changed_sections
         ],
     )
     await device_store.delete_devices(
@@ -199,9 +232,6 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
             for decision in decisions
             if decision.outcome.no_schedule_reasons != decision.claim.state.no_schedule_reasons
         ],
-    )
-    await store.mark_applied(
-        tx, [(decision.claim.node_id, decision.outcome.digest, decision.snapshot_id) for decision in decisions]
     )
     await event_store.write_events(tx, [event for decision in decisions for event in _events(decision)])
 

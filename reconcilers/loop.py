@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from db.database import DATABASE_AWAY
+from db.database import TRANSIENT
 
 BACKOFF_SECONDS_MAX: Final = 10.0
 _log = structlog.get_logger("reconcilers")
@@ -39,7 +39,7 @@ async def run(reconciler: Reconciler) -> None:
             reconciler.hint.clear()
         try:
             activation = await reconciler.activate()
-        except DATABASE_AWAY as error:
+        except TRANSIENT as error:
             _log.warning("the database is away", reconciler=reconciler.name, error=repr(error))
             await asyncio.sleep(backoff)
             backoff = min(backoff * 2, BACKOFF_SECONDS_MAX)

@@ -17,6 +17,7 @@ def retention(database: Database, kept: timedelta, now: Callable[[], datetime]) 
     async def activate() -> Activation:
         async with database.transaction() as tx:
             floor = await forget_events(tx, now() - kept)
-        return Activation(0 if floor is None else 1, more=False)
+        # A floor that moved may have more behind it.
+        return Activation(0 if floor is None else 1, more=floor is not None)
 
     return Reconciler("retention", activate, PAUSE_SECONDS)

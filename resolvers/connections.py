@@ -10,11 +10,11 @@ from db import paging
 from db.database import Row
 from db.paging import PAGE_MAX, Order, Page
 from domain import cursor
-from domain.cursor import FeedCursor
 from domain.errors import InvalidInput
 from resolvers.context import Context
 
 _FIRST_MIN: Final = 0
+PAGE_DEFAULT: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +37,19 @@ def scope_of(name: str, order: Order) -> str:
     return f"{name}:{order.name}"
 
 
-def asked_page(name: str, order: Order, first: int, after: str | None) -> Page:
+def asked_page(name: str, order: Order, first: int | None, after: str | None) -> Page:
     """Read `first` and `after`; raises InvalidInput naming the argument."""
-    _refuse_page_size(first)
+    asked = page_size(first)
     key = None if after is None else cursor.decode_page(after, scope_of(name, order), len(order.names))
-    return Page(order, first, key)
+    return Page(order, asked, key)
 
 
-def asked_feed_page(first: int, after: str | None) -> FeedCursor:
-    """Read `first` and a feed cursor; raises InvalidInput naming the argument."""
-    _refuse_page_size(first)
-    return FeedCursor(0) if after is None else cursor.decode_feed(after)
-
-
-def _refuse_page_size(first: int) -> None:
-    if not _FIRST_MIN <= first <= PAGE_MAX:
+def page_size(first: int | None) -> int:
+    """Return how many rows are asked for; raises InvalidInput beyond the bounds."""
+    asked = PAGE_DEFAULT if first is None else first
+    if not _FIRST_MIN <= asked <= PAGE_MAX:
         raise InvalidInput(f"first: {first}; from {_FIRST_MIN} to {PAGE_MAX} rows may be asked for")
+    return asked
 
 
 async def connection(context: Context, name: str, select: Select[Any], page: Page) -> Connection:
@@ -91,10 +88,10 @@ async def child_connection(context: Context, children: Children, parent_id: str,
         return [counts.get(parent_id, 0) for parent_id in parent_ids]
 
     async def count() -> int:
-        return int(await context.loader((children.name, "count", children.asked), load_counts).load(parent_id))
+        return int(await context.load((children.name, "count", children.asked), load_counts, parent_id))
 
     key = (children.name, children.asked, page.order.name, page.first, page.after)
-    return _connection(children.name, await context.loader(key, load).load(parent_id), page, count)
+    return _connection(children.name, await context.load(key, load, parent_id), page, count)
 
 
 def _connection(name: str, rows: Sequence[Row], page: Page, count: Callable[[], Awaitable[int]]) -> Connection:

@@ -1,5 +1,6 @@
 """What an operation works with: who asks, one reader, loaders of its own, and the process's services."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -31,7 +32,6 @@ class Context:
     services: Services
     request_id: str
     principal: Principal | None = None
-    token: str | None = None
     connection_params: dict[str, object] | None = None
     _reader: Reader | None = None
     _loaders: dict[Hashable, DataLoader[Any, Any]] = field(default_factory=dict)
@@ -46,20 +46,21 @@ class Context:
     def reader(self) -> Reader:
         """The reader of this operation."""
         if self._reader is None:
-            raise RuntimeError("a context reads inside `operation()` only")
+            raise RuntimeError("a context reads only when it is an operation's")
         return self._reader
 
-    @asynccontextmanager
-    async def operation(self, *, snapshot: bool) -> AsyncIterator["Context"]:
-        """Give a context for one operation or event, with its own loaders and reader, which end with the block.
+    def operation(self, *, snapshot: bool) -> "Context":
+        """Give a context for one operation or event, with loaders and a reader of its own; end it with `end`.
 
         `snapshot` keeps every read on one view of the data; a mutation's payload must see what was just written.
         """
         reader = self.services.database.reader(snapshot=snapshot)
-        try:
-            yield Context(self.services, self.request_id, self.principal, self.token, None, reader)
-        finally:
-            await reader.close()
+        return Context(self.services, self.request_id, self.principal, None, reader)
+
+    async def end(self) -> None:
+        """Give back what the operation's reads hold."""
+        if self._reader is not None:
+            await self._reader.close()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
@@ -68,9 +69,12 @@ class Context:
             yield tx
         self._loaders.clear()
 
-    def loader(self, key: Hashable, load: Callable[[list[Any]], Awaitable[list[Any]]]) -> DataLoader[Any, Any]:
-        """Return this operation's loader of that key, made from `load` at first use."""
-        found = self._loaders.get(key)
-        if found is None:
-            found = self._loaders[key] = DataLoader(load)
-        return found
+    async def load(self, key: Hashable, load: Callable[[list[Any]], Awaitable[list[Any]]], item: Any) -> Any:  # noqa: ANN401 - whatever is loaded
+        """Load one item together with its siblings' that are asked for in the same turn, once per operation.
+
+        `key` says which list `load` serves. A sibling that fails cancels the others: what they share is shielded.
+        """
+        loader = self._loaders.get(key)
+        if loader is None:
+            loader = self._loaders[key] = DataLoader(load)
+        return await asyncio.shield(loader.load(item))

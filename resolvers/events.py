@@ -1,20 +1,20 @@
 """The feed as subscribers and lists see it."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from db import nodes as node_store
 from db.database import Row
-from db.events import select_events
+from db.events import feed_bounds, select_events
 from db.nodes import NodeQuery
 from domain import cursor
 from domain.access import Permission
 from domain.cursor import FeedCursor
-from domain.errors import InvalidInput
+from domain.feed import refuse_unreachable
 from domain.ids import TenantId
-from resolvers.connections import asked_feed_page
+from resolvers.connections import page_size
 from resolvers.context import Context
 from resolvers.feed import FeedItem
 from resolvers.reading import refuse_wide_filter
@@ -69,12 +69,12 @@ async def subscribe(context: Context, query: EventQuery, after: str | None) -> A
     and each event comes with loaders of its own.
     """
     tenant_id = context.require(Permission.READ)
-    refuse_wide_filter(tuple(query.node_ids), tuple(query.types))
+    _refuse_wide(query)
     start = None if after is None else cursor.decode_feed(after)
     async for items in context.services.feed.follow(start, tenant_id):
         for item in await _wanted(context, tenant_id, query, items):
-            async with context.operation(snapshot=True) as own:
-                yield feed_event(item.row, item.cursor, own)
+            # The executor ends it when the fields are read: nothing is held while the client takes its time.
+            yield feed_event(item.row, item.cursor, context.operation(snapshot=True))
 
 
 async def _wanted(
@@ -89,19 +89,22 @@ async def _wanted(
     return [item for item in fitting if item.row.node_id in matching]
 
 
-async def events(context: Context, query: EventQuery, first: int, after: str | None) -> EventPage:
+async def events(context: Context, query: EventQuery, first: int | None, after: str | None) -> EventPage:
     """List the log from its start, or behind a feed cursor."""
     tenant_id = context.require(Permission.READ)
-    refuse_wide_filter(tuple(query.node_ids), tuple(query.types))
-    start = asked_feed_page(first, after)
+    _refuse_wide(query)
+    asked = page_size(first)
+    start = FeedCursor(0)
+    if after is not None:
+        start = cursor.decode_feed(after)
+        floor, head = await feed_bounds(context.reader)
+        refuse_unreachable(start, floor=floor, head=head)
     rows = await context.reader.fetch(
-        select_events(tenant_id, sorted(query.types), sorted(query.node_ids), start.position, first + 1)
+        select_events(tenant_id, sorted(query.types), sorted(query.node_ids), start, asked + 1)
     )
-    page = [feed_event(row, FeedCursor(row.position)) for row in rows[:first]]
-    return EventPage(page, len(rows) > first, after is not None)
+    page = [feed_event(row, replace(start, position=row.position)) for row in rows[:asked]]
+    return EventPage(page, len(rows) > asked, after is not None)
 
 
-def refuse_empty_ids(name: str, ids: Sequence[str] | None) -> None:
-    """Raise InvalidInput for a list that names nothing: it would wait for ever."""
-    if ids is not None and not ids:
-        raise InvalidInput(f"{name}: empty; leave it out to hear of every node")
+def _refuse_wide(query: EventQuery) -> None:
+    refuse_wide_filter(tuple(query.node_ids), tuple(query.types), *query.nodes.lists(), text=query.nodes.text)

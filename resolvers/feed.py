@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from db.database import DATABASE_AWAY, Database, Row
+from db.database import Database, Row
 from db.events import events_after, feed_bounds
 from db.hints import Hints
 from domain.cursor import FeedCursor
@@ -137,7 +137,7 @@ class Feed:
             try:
                 async with self._database.session() as tx:
                     rows = await events_after(tx, self._head, BATCH_MAX)
-            except DATABASE_AWAY as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next poll tries again: this loop must not end
                 _log.warning("the log cannot be read now", error=repr(error))
                 return grew
             if not rows:

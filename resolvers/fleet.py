@@ -29,7 +29,7 @@ async def create_pool(context: Context, new: NewPool) -> Row:
     tenant_id = context.require(Permission.OPERATE)
     required_text("name", new.name)
     given_text("gpuModel", new.gpu_model)
-    if new.site_id is not None and await reading.site_or_none(context, new.site_id) is None:
+    if await reading.site_or_none(context, new.site_id) is None:
         raise NotFound(f"siteId: no site {new.site_id!r}")
     async with context.transaction() as tx:
         row = await store.add_pool(tx, tenant_id, PoolId(new_id("pool")), new)
@@ -43,6 +43,7 @@ async def assign_pool(context: Context, node_id: str, pool_id: str | None) -> Ro
     tenant_id = context.require(Permission.OPERATE)
     if pool_id is not None and await reading.pool_or_none(context, pool_id) is None:
         raise NotFound(f"poolId: no pool {pool_id!r}")
+    await reading.node(context, node_id)
     async with context.transaction() as tx:
         if not await store.assign_pool(tx, tenant_id, NodeId(node_id), PoolId(pool_id) if pool_id else None):
             raise NotFound(f"no node {node_id!r}")

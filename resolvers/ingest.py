@@ -9,11 +9,11 @@ from typing import Final
 from db import inventory
 from db.identifiers import new_id
 from db.inventory import HashReport, ReceivedSection
-from db.nodes import Hello, register
+from db.nodes import Arrival, Hello, register
 from domain import sections
 from domain.access import Permission
 from domain.errors import InvalidInput, InvalidSection, NotFound, Refusal
-from domain.ids import NodeId
+from domain.ids import NodeId, has_prefix
 from domain.node import provision_state_at_join
 from domain.texts import given_text, required_text
 from resolvers.context import Context
@@ -63,14 +63,14 @@ async def hello(context: Context, given: Hello, hashes: Sequence[GivenHash] | No
     tenant_id = context.require(Permission.REPORT)
     _refuse_bad_texts(given)
     reported = None if hashes is None else _known_hashes(hashes)
-    state = provision_state_at_join(checks=0)
+    arrival = Arrival(new_id("sess"), NodeId(new_id("node")), provision_state_at_join(checks=0))
     async with context.transaction() as tx:
-        node_id = await register(tx, tenant_id, given, NodeId(new_id("node")), state)
+        node_id = await register(tx, tenant_id, given, arrival)
         if reported is None:
-            return Greeted(node_id, given.session_id, ())
+            return Greeted(node_id, arrival.session_id, ())
         rows = await inventory.record_reports(tx, tenant_id, [HashReport(node_id, reported)])
     _wake_reconciler(context)
-    return Greeted(node_id, given.session_id, tuple(rows[node_id].missing))
+    return Greeted(node_id, arrival.session_id, tuple(rows[node_id].missing))
 
 
 async def record_hashes(context: Context, entries: Sequence[tuple[str, Sequence[GivenHash]]]) -> list[Slot]:
@@ -82,7 +82,7 @@ async def record_hashes(context: Context, entries: Sequence[tuple[str, Sequence[
     first_place: dict[str, int] = {}
     for place, (node_id, hashes) in enumerate(entries):
         try:
-            _refuse_repeated_node(first_place, node_id, place)
+            _refuse_bad_node(first_place, node_id, place)
             reports[place] = HashReport(NodeId(node_id), _known_hashes(hashes))
         except Refusal as refusal:
             slots[place] = Slot(node_id, refusal=refusal)
@@ -106,7 +106,7 @@ async def ingest_sections(context: Context, entries: Sequence[tuple[str, Sequenc
     first_place: dict[str, int] = {}
     for place, (node_id, given) in enumerate(entries):
         try:
-            _refuse_repeated_node(first_place, node_id, place)
+            _refuse_bad_node(first_place, node_id, place)
             received[place] = _verified(NodeId(node_id), given)
         except Refusal as refusal:
             slots[place] = Slot(node_id, refusal=refusal)
@@ -158,7 +158,9 @@ def _refuse_repeated_names(names: Sequence[str]) -> None:
             raise InvalidSection(name, "", f"named twice, at {names.index(name)} and {place}; once is expected")
 
 
-def _refuse_repeated_node(first_place: dict[str, int], node_id: str, place: int) -> None:
+def _refuse_bad_node(first_place: dict[str, int], node_id: str, place: int) -> None:
+    if not has_prefix(node_id, "node"):
+        raise _no_node(node_id)
     first = first_place.setdefault(node_id, place)
     if first != place:
         raise InvalidInput(
@@ -187,8 +189,12 @@ def _refuse_bad_texts(given: Hello) -> None:
 
 def _answer(node_id: str, names: Sequence[str] | None) -> Slot:
     if names is None:
-        return Slot(node_id, refusal=NotFound(f"no node {node_id!r}; say hello first"))
+        return Slot(node_id, refusal=_no_node(node_id))
     return Slot(node_id, tuple(names))
+
+
+def _no_node(node_id: str) -> NotFound:
+    return NotFound(f"no node {node_id[:64]!r}; say hello first")
 
 
 def _wake_reconciler(context: Context) -> None:

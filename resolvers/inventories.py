@@ -12,6 +12,7 @@ from domain.access import Permission
 from domain.diff import Change, ChangeType, diff
 from domain.documents.document import Section
 from domain.errors import InvalidInput, NotFound
+from domain.texts import required_text, storable_time
 from resolvers import reading
 from resolvers.context import Context
 
@@ -71,7 +72,7 @@ async def before(context: Context, newer: Row) -> Row | None:
         rows = await snapshots.snapshots_before(context.reader, pairs)
         return [rows.get(pair[0]) for pair in pairs]
 
-    row: Row | None = await context.loader("snapshot before", load).load((newer.id, newer.node_id))
+    row: Row | None = await context.load("snapshot before", load, (newer.id, newer.node_id))
     return row
 
 
@@ -106,7 +107,7 @@ async def section_bytes(context: Context, row: Row, name: str) -> bytes | None:
         found = await snapshots.contents(context.reader, keys)
         return [found[key].content if key in found else None for key in keys]
 
-    content: bytes | None = await context.loader("section", load).load((row.node_id, name, sha256))
+    content: bytes | None = await context.load("section", load, (row.node_id, name, sha256))
     return content
 
 
@@ -121,10 +122,13 @@ async def _chosen(context: Context, node_id: str, choice: SnapshotChoice | None)
         if found is None:
             raise NotFound(f"node {node_id!r} has no inventory yet")
         return found
+    if choice.time is not None:
+        storable_time("time", choice.time)
     match choice:
         case SnapshotChoice(id=str(snapshot_id), digest=None, time=None):
             found = await reading.snapshot_or_none(context, snapshot_id)
         case SnapshotChoice(id=None, digest=str(digest), time=None):
+            required_text("digest", digest)
             found = await snapshots.snapshot_by_digest(context.reader, node_id, digest)
         case SnapshotChoice(id=None, digest=None, time=datetime() as time):
             found = await reading.snapshot_at(context, node_id, time)

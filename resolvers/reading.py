@@ -18,36 +18,36 @@ from domain import cursor
 from domain.access import Permission, Principal
 from domain.errors import InvalidInput, NotFound, Unauthenticated
 from domain.ids import TenantId, has_prefix
+from domain.texts import given_text, required_text, storable_time
 from resolvers.connections import Children, Connection, asked_page, child_connection, connection
 from resolvers.context import Context
 
-TEXT_FILTER_MAX: Final = 255
 LIST_FILTER_MAX: Final = 1000
 
 
-async def nodes(context: Context, query: NodeQuery, order: Order, first: int, after: str | None) -> Connection:
+async def nodes(context: Context, query: NodeQuery, order: Order, first: int | None, after: str | None) -> Connection:
     """List the tenant's nodes."""
     tenant_id = context.require(Permission.READ)
-    refuse_wide_filter(query.ids, query.site_ids, query.pool_ids, text=query.text)
+    refuse_wide_filter(*query.lists(), text=query.text)
     select = node_store.SELECT_NODES.where(*query.conditions(tenant_id))
     return await connection(context, "nodes", select, asked_page("nodes", order, first, after))
 
 
-async def devices(context: Context, query: DeviceQuery, first: int, after: str | None) -> Connection:
+async def devices(context: Context, query: DeviceQuery, first: int | None, after: str | None) -> Connection:
     """List the tenant's devices."""
     tenant_id = context.require(Permission.READ)
-    refuse_wide_filter(query.ids, query.node_ids)
+    refuse_wide_filter(query.ids, query.node_ids, query.classes)
     select = device_store.SELECT_DEVICES.where(*query.conditions(tenant_id))
     return await connection(context, "devices", select, asked_page("devices", device_store.BY_ID, first, after))
 
 
-async def sites(context: Context, first: int, after: str | None) -> Connection:
+async def sites(context: Context, first: int | None, after: str | None) -> Connection:
     """List the tenant's sites."""
     select = fleet.SELECT_SITES.where(fleet.sites.c.tenant_id == context.require(Permission.READ))
     return await connection(context, "sites", select, asked_page("sites", fleet.SITES_BY_ID, first, after))
 
 
-async def pools(context: Context, first: int, after: str | None) -> Connection:
+async def pools(context: Context, first: int | None, after: str | None) -> Connection:
     """List the tenant's pools."""
     select = fleet.SELECT_POOLS.where(fleet.pools.c.tenant_id == context.require(Permission.READ))
     return await connection(context, "pools", select, asked_page("pools", fleet.POOLS_BY_ID, first, after))
@@ -102,7 +102,7 @@ async def pool_or_none(context: Context, pool_id: str | None) -> Row | None:
 
 async def _by_id(context: Context, kind: str, select: Select[Any], table: Any, object_id: str | None) -> Row | None:  # noqa: ANN401 - a table
     tenant_id = context.require(Permission.READ)
-    if object_id is None:
+    if object_id is None or "\0" in object_id:
         return None
 
     async def load(ids: list[str]) -> list[Row | None]:
@@ -110,12 +110,12 @@ async def _by_id(context: Context, kind: str, select: Select[Any], table: Any, o
         rows = {row.id: row for row in await context.reader.fetch(statement)}
         return [rows.get(found) for found in ids]
 
-    row: Row | None = await context.loader((kind, "id"), load).load(object_id)
+    row: Row | None = await context.load((kind, "id"), load, object_id)
     return row
 
 
 async def node_devices(
-    context: Context, node_id: str, device_class: str | None, first: int, after: str | None
+    context: Context, node_id: str, device_class: str | None, first: int | None, after: str | None
 ) -> Connection:
     """List a node's devices, of one class when given."""
     select = device_store.SELECT_DEVICES
@@ -125,20 +125,20 @@ async def node_devices(
     return await child_connection(context, children, node_id, asked_page("devices", device_store.BY_ID, first, after))
 
 
-async def node_snapshots(context: Context, node_id: str, first: int, after: str | None) -> Connection:
+async def node_snapshots(context: Context, node_id: str, first: int | None, after: str | None) -> Connection:
     """List a node's snapshots, newest first."""
     children = Children("snapshots", snapshots.SELECT_SNAPSHOTS, snapshots.snapshots.c.node_id)
     page = asked_page("snapshots", snapshots.NEWEST_FIRST, first, after)
     return await child_connection(context, children, node_id, page)
 
 
-async def site_nodes(context: Context, site_id: str, first: int, after: str | None) -> Connection:
+async def site_nodes(context: Context, site_id: str, first: int | None, after: str | None) -> Connection:
     """List a site's nodes."""
     children = Children("nodes", _tenant_nodes(context), node_store.nodes.c.site_id, "site")
     return await child_connection(context, children, site_id, asked_page("nodes", node_store.BY_ID, first, after))
 
 
-async def pool_nodes(context: Context, pool_id: str, first: int, after: str | None) -> Connection:
+async def pool_nodes(context: Context, pool_id: str, first: int | None, after: str | None) -> Connection:
     """List a pool's nodes."""
     children = Children("nodes", _tenant_nodes(context), node_store.nodes.c.pool_id, "pool")
     return await child_connection(context, children, pool_id, asked_page("nodes", node_store.BY_ID, first, after))
@@ -158,7 +158,7 @@ async def node_conditions(context: Context, node_id: str) -> Sequence[Row]:
             found[row.node_id].append(row)
         return [found[node_id] for node_id in ids]
 
-    rows: Sequence[Row] = await context.loader("conditions", load).load(node_id)
+    rows: Sequence[Row] = await context.load("conditions", load, node_id)
     return rows
 
 
@@ -169,20 +169,19 @@ async def latest_snapshot(context: Context, node_id: str) -> Row | None:
         rows = await snapshots.latest_snapshots(context.reader, ids)
         return [rows.get(node_id) for node_id in ids]
 
-    row: Row | None = await context.loader("latest snapshot", load).load(node_id)
+    row: Row | None = await context.load("latest snapshot", load, node_id)
     return row
 
 
 async def snapshot_at(context: Context, node_id: str, time: datetime) -> Row | None:
     """Return the newest snapshot that a node had at that time."""
-    if time.tzinfo is None:
-        raise InvalidInput("time: without a zone; write it like 2026-01-31T12:00:00Z")
+    storable_time("time", time)
 
     async def load(ids: list[str]) -> list[Row | None]:
         rows = await snapshots.snapshots_as_of(context.reader, ids, time)
         return [rows.get(node_id) for node_id in ids]
 
-    row: Row | None = await context.loader(("snapshot at", time), load).load(node_id)
+    row: Row | None = await context.load(("snapshot at", time), load, node_id)
     return row
 
 
@@ -193,7 +192,7 @@ async def inventory_status(context: Context, node_id: str) -> Row:
         rows = await node_store.inventory_of_nodes(context.reader, ids)
         return [rows[node_id] for node_id in ids]
 
-    row: Row = await context.loader("inventory", load).load(node_id)
+    row: Row = await context.load("inventory", load, node_id)
     return row
 
 
@@ -213,10 +212,12 @@ def viewer(context: Context) -> Principal:
 
 def refuse_wide_filter(*lists: Sequence[str], text: str | None = None) -> None:
     """Raise InvalidInput for a filter beyond its bounds."""
-    if any(len(values) > LIST_FILTER_MAX for values in lists):
-        raise InvalidInput(f"filter: at most {LIST_FILTER_MAX} ids are taken")
-    if text is not None and (len(text) > TEXT_FILTER_MAX or "\0" in text):
-        raise InvalidInput(f"filter.text: at most {TEXT_FILTER_MAX} characters without U+0000 are taken")
+    for values in lists:
+        if len(values) > LIST_FILTER_MAX:
+            raise InvalidInput(f"filter: {len(values)} values; at most {LIST_FILTER_MAX} are taken")
+        for value in values:
+            required_text("filter", value)
+    given_text("filter.text", text or None)
 
 
 def _found(row: Row | None, kind: str, object_id: str) -> Row:

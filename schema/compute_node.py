@@ -13,7 +13,7 @@ from db.paging import Order
 from domain.digest import inventory_digest
 from domain.node import inventory_state
 from resolvers import reading
-from schema.arguments import After, First
+from schema.arguments import After, First, listed
 from schema.connections import Connection
 from schema.device import Device
 from schema.enums import (
@@ -180,12 +180,12 @@ def node_query(given: NodeFilter | None) -> NodeQuery:
     if given is None:
         return NodeQuery()
     return NodeQuery(
-        ids=tuple(given.id or ()),
-        tenant_ids=tuple(given.tenant_id or ()),
-        site_ids=tuple(given.site_id or ()),
-        pool_ids=tuple(given.pool_id or ()),
-        states=tuple(state.value for state in given.state or ()),
-        provision_states=tuple(state.value for state in given.provision_state or ()),
+        ids=listed("filter.id", given.id),
+        tenant_ids=listed("filter.tenantId", given.tenant_id),
+        site_ids=listed("filter.siteId", given.site_id),
+        pool_ids=listed("filter.poolId", given.pool_id),
+        states=listed("filter.state", given.state),
+        provision_states=listed("filter.provisionState", given.provision_state),
         text=given.text,
     )
 

@@ -7,6 +7,7 @@ import strawberry
 from db.database import Row
 from db.devices import DeviceQuery
 from resolvers import reading
+from schema.arguments import listed
 from schema.enums import DeviceClass
 from schema.objects import Info, NodeInterface, RowTyped, UnknownFact, unknown_facts
 from schema.scalars import JsonValue
@@ -77,8 +78,8 @@ def device_query(given: DeviceFilter | None) -> DeviceQuery:
     if given is None:
         return DeviceQuery()
     return DeviceQuery(
-        ids=tuple(given.id or ()),
-        node_ids=tuple(given.node_id or ()),
-        classes=tuple(kind.value for kind in given.device_class or ()),
+        ids=listed("filter.id", given.id),
+        node_ids=listed("filter.nodeId", given.node_id),
+        classes=listed("filter.class", given.device_class),
         healthy=given.healthy,
     )

@@ -7,6 +7,7 @@ import strawberry
 
 from resolvers import inventories, reading
 from resolvers.events import EventQuery, FeedEvent
+from schema.arguments import listed
 from schema.compute_node import ComputeNode
 from schema.enums import ConditionStatus
 from schema.objects import Info
@@ -153,7 +154,9 @@ def event_query(given: EventFilter | None) -> EventQuery:
     """Return a filter as the use case takes it."""
     if given is None:
         return EventQuery()
-    return EventQuery(types=frozenset(given.type or ()), node_ids=frozenset(given.node_id or ()))
+    return EventQuery(
+        types=frozenset(listed("filter.type", given.type)), node_ids=frozenset(listed("filter.nodeId", given.node_id))
+    )
 
 
 NodeIds = Annotated[

@@ -27,6 +27,19 @@ class EventScopedExecution(StrawberryGraphQLCoreExecutionContext):
             executor.context_value = payload.context
         return executor
 
+    def execute_operation(self, serially: bool | None = None) -> Any:  # noqa: ANN401, FBT001 - graphql-core's signature
+        """Execute; an event's context ends with its last field, before the client is waited for."""
+        result = super().execute_operation(serially)
+        if not isinstance(self.root_value, FeedEvent):
+            return result
+        return self._ended(result, self.context_value)
+
+    async def _ended(self, result: Any, context: Context) -> Any:  # noqa: ANN401
+        try:
+            return await result if self.is_awaitable(result) else result
+        finally:
+            await context.end()
+
 
 class OperationContext(SchemaExtension):
     """Gives every query and mutation a context of its own; a subscription's events bring theirs."""
@@ -39,10 +52,12 @@ class OperationContext(SchemaExtension):
             return
         snapshot = operation.operation_type.value == OperationType.QUERY.value
         shared: Context = operation.context
-        async with shared.operation(snapshot=snapshot) as own:
-            operation.context = own
+        own = operation.context = shared.operation(snapshot=snapshot)
+        try:
             yield
+        finally:
             operation.context = shared
+            await own.end()
 
 
 class Errors(SchemaExtension):

@@ -5,7 +5,6 @@ from typing import Annotated, cast
 import strawberry
 
 from db.fleet import NewPool, NewSite
-from db.identifiers import new_id
 from db.nodes import Hello
 from domain.errors import InvalidSection
 from domain.ids import SiteId
@@ -155,7 +154,6 @@ class Mutation:
             protocol=input.protocol,
             features=tuple(input.features or ()),
             boot_id=input.boot_id,
-            session_id=new_id("sess"),
         )
         hashes = None if input.hashes is None else _hashes(input.hashes)
         greeted = await ingest.hello(info.context, said, hashes)
@@ -216,7 +214,7 @@ class Mutation:
         """Add a pool."""
         new = NewPool(
             name=input.name,
-            site_id=SiteId(input.site_id) if input.site_id else None,
+            site_id=SiteId(input.site_id),
             pool_class=input.pool_class.value,
             gpu_model=input.gpu_model,
             sharing=input.sharing.value,

@@ -45,9 +45,9 @@ class Pool(RowTyped, NodeInterface):
     policy: JsonValue = strawberry.field(description="Its policy document.")
 
     @strawberry.field(description="The site it is in.")
-    async def site(self, info: Info) -> Site | None:
+    async def site(self, info: Info) -> Site:
         """Load the site."""
-        return cast("Site | None", await reading.site_or_none(info.context, cast("Row", self).site_id))
+        return cast("Site", await reading.site_or_none(info.context, cast("Row", self).site_id))
 
     @strawberry.field(description="Its nodes.")
     async def nodes(self, info: Info, first: First = 50, after: After = None) -> Connection[LazyComputeNode]:
@@ -70,7 +70,7 @@ class PoolInput:
     """What createPool takes."""
 
     name: str = strawberry.field(description="Name, unique in its tenant.")
-    site_id: strawberry.ID | None = strawberry.field(default=None, description="The site it is in.")
+    site_id: strawberry.ID = strawberry.field(description="The site it is in.")
     pool_class: PoolClass = strawberry.field(
         name="class", default=PoolClass.METAL_HOST, description="What its machines are used as."
     )

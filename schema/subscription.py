@@ -1,14 +1,13 @@
 """The root of subscriptions."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Annotated, cast
 
 import strawberry
 
 from resolvers import events as cases
 from resolvers.events import EventQuery
-from schema.arguments import FeedAfter
+from schema.arguments import FeedAfter, listed
 from schema.compute_node import NodeFilter, node_query
 from schema.event import Event, EventFilter, NodeIds, NodeInventoryChanged, event_query
 from schema.objects import Info
@@ -29,10 +28,9 @@ class Subscription:
         after: FeedAfter = None,
     ) -> AsyncIterator[NodeInventoryChanged]:
         """Follow `node.inventory.changed`."""
-        cases.refuse_empty_ids("nodeIds", node_ids)
         query = EventQuery(
             types=frozenset({"node.inventory.changed"}),
-            node_ids=frozenset(node_ids or ()),
+            node_ids=frozenset(listed("nodeIds", node_ids)),
             nodes=node_query(filter),
         )
         async for event in cases.subscribe(info.context, query, after):
@@ -46,6 +44,5 @@ class Subscription:
         after: FeedAfter = None,
     ) -> AsyncIterator[Event]:
         """Follow the feed."""
-        query = replace(event_query(filter))
-        async for event in cases.subscribe(info.context, query, after):
+        async for event in cases.subscribe(info.context, event_query(filter), after):
             yield cast("Event", event)

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from db.database import DATABASE_AWAY
+from db.database import TRANSIENT
 from domain.access import Permission
 from domain.errors import Refusal
 from resolvers.context import Services
@@ -32,7 +32,7 @@ def health_routes(services: Services) -> list[Route]:
         try:
             async with asyncio.timeout(_READY_SECONDS_MAX), services.database.session() as tx:
                 await tx.value("select 1")
-        except DATABASE_AWAY as error:
+        except TRANSIENT as error:
             return JSONResponse({"ready": False, "reason": f"the database is away: {error!r}"}, 503)
         return JSONResponse({"ready": True})
 

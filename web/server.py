@@ -16,7 +16,7 @@ from db.embedded import EmbeddedPostgres
 from db.hints import Hints
 from db.inventory import retry_failed
 from db.migrate import migrate
-from reconcilers.inventory import inventory
+from reconcilers.inventory import conflicts, inventory
 from reconcilers.loop import run
 from reconcilers.relay import relay
 from reconcilers.retention import retention
@@ -61,6 +61,7 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
     loops = (
         relay(database, hints),
         inventory(database, utc_now),
+        conflicts(database),
         retention(database, settings.event_retention, utc_now),
     )
     async with background(*(run(loop) for loop in loops)):

@@ -29,7 +29,7 @@ class PoolRow(SQLModel, table=True):
 
     id: str = columns.text_key()
     tenant_id: str = columns.reference("tenants.id")
-    site_id: str | None = columns.reference("sites.id", index=True, nullable=True)
+    site_id: str = columns.reference("sites.id", index=True)
     name: str = columns.text()
     pool_class: str = columns.text("metal-host")
     gpu_model: str | None = columns.text(nullable=True)

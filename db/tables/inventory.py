@@ -8,9 +8,12 @@ from db.tables.columns import Moment
 
 PENDING = sa.text(
     "reported is not null and missing = '{}'::text[]"
-    " and applied is distinct from reported and failed is distinct from reported"
+    " and (applied is distinct from reported or replan) and failed is distinct from reported"
 )
-"""A row is pending when all it reports is here, was not applied, and did not already fail: state, not a message."""
+"""A row is pending when all it reports is here, was not applied (or is to be planned anew), and did not already fail.
+
+State, not a message.
+"""
 
 
 class NodeInventoryRow(SQLModel, table=True):
@@ -31,6 +34,7 @@ class NodeInventoryRow(SQLModel, table=True):
     applied_digest: str | None = columns.text(nullable=True)
     applied_at: Moment | None = columns.moment(nullable=True)
     snapshot_id: str | None = columns.text(nullable=True)
+    replan: bool = columns.flag()
     failed: dict[str, str] | None = columns.jsonb(None, nullable=True)
     failed_at: Moment | None = columns.moment(nullable=True)
     error: str | None = columns.text(nullable=True)

@@ -17,6 +17,7 @@ class NodeRow(SQLModel, table=True):
     __table_args__ = (
         sa.UniqueConstraint("tenant_id", "identity_key"),
         sa.Index("nodes_page_idx", "tenant_id", "id"),
+        sa.Index("nodes_hostname_idx", "tenant_id", sa.literal_column("coalesce(hostname, '')"), "id"),
         sa.Index("nodes_labels_idx", "labels", postgresql_using="gin", postgresql_ops={"labels": "jsonb_path_ops"}),
         sa.Index(
             "nodes_text_idx",

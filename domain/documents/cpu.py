@@ -25,6 +25,6 @@ class CpuSection(Section, frozen=True):
     sockets: Annotated[Count | None, Meta(description="Number of packages.")] = None
     cores: Annotated[Count | None, Meta(description="Number of physical cores.")] = None
     threads: Annotated[Count | None, Meta(description="Number of logical CPUs that are online.")] = None
-    numa_nodes: Annotated[tuple[NumaCpus, ...], Meta(description="NUMA nodes with their CPUs.")] = ()
+    numa_nodes: Annotated[tuple[NumaCpus, ...], Meta(max_length=1024, description="NUMA nodes with their CPUs.")] = ()
     flags: Annotated[tuple[str, ...], Meta(description="Feature flags, sorted.")] = ()
     isolated: Annotated[str | None, Meta(description="CPUs isolated from the scheduler, as a kernel list.")] = None

@@ -36,5 +36,7 @@ class Filesystem(Document, frozen=True):
 class DisksSection(Section, frozen=True):
     """Disks and filesystems."""
 
-    disks: Annotated[tuple[Disk, ...], Meta(description="Disks, by identity.")] = ()
-    filesystems: Annotated[tuple[Filesystem, ...], Meta(description="Filesystems, by mount point.")] = ()
+    disks: Annotated[tuple[Disk, ...], Meta(max_length=8192, description="Disks, by identity.")] = ()
+    filesystems: Annotated[
+        tuple[Filesystem, ...], Meta(max_length=4096, description="Filesystems, by mount point.")
+    ] = ()

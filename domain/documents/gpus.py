@@ -115,8 +115,8 @@ class Gpu(Document, frozen=True):
     part_number: Annotated[str | None, Meta(description="Part number of the board.")] = None
     ecc_mode: Annotated[Mode | None, Meta(description="Error correction.")] = None
     mig_mode: Annotated[Mode | None, Meta(description="Multi-instance mode.")] = None
-    mig_instances: Annotated[tuple[MigInstance, ...], Meta(description="MIG devices by (gi, ci).")] = ()
-    nvlinks: Annotated[tuple[NvLink, ...], Meta(description="NVLinks.")] = ()
+    mig_instances: Annotated[tuple[MigInstance, ...], Meta(max_length=128, description="MIG devices by (gi, ci).")] = ()
+    nvlinks: Annotated[tuple[NvLink, ...], Meta(max_length=128, description="NVLinks.")] = ()
     fabric: Annotated[Fabric | None, Meta(description="NVLink fabric.")] = None
     health: Annotated[GpuHealth | None, Meta(description="Health counters.")] = None
     pcie_link_width: Annotated[LinkWidth | None, Meta(description="PCIe link width.")] = None
@@ -143,4 +143,4 @@ class GpusSection(Section, frozen=True):
         None
     )
     kernel_module: Annotated[Literal["open", "proprietary"] | None, Meta(description="Kernel module flavour.")] = None
-    gpus: Annotated[tuple[Gpu, ...], Meta(description="The GPUs, by PCI address.")] = ()
+    gpus: Annotated[tuple[Gpu, ...], Meta(max_length=1024, description="The GPUs, by PCI address.")] = ()

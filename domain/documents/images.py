@@ -26,7 +26,8 @@ class Weights(Document, frozen=True):
 class ImagesSection(Section, frozen=True):
     """Cached images and visible weights."""
 
-    images: Annotated[tuple[Image, ...], Meta(description="Images, by reference and digest.")] = ()
+    images: Annotated[tuple[Image, ...], Meta(max_length=16384, description="Images, by reference and digest.")] = ()
     weights: Annotated[
-        tuple[Weights, ...] | None, Meta(description="Weights, by path; null when the node was not asked.")
+        Annotated[tuple[Weights, ...], Meta(max_length=16384)] | None,
+        Meta(description="Weights, by path; null when the node was not asked."),
     ] = None

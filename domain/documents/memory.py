@@ -36,7 +36,7 @@ class MemorySection(Section, frozen=True):
     """Memory of the machine."""
 
     total_bytes: Annotated[Bytes | None, Meta(description="Memory the kernel manages.")] = None
-    numa_nodes: Annotated[tuple[NumaMemory, ...], Meta(description="Memory per NUMA node.")] = ()
-    huge_pages: Annotated[tuple[HugePages, ...], Meta(description="Reserved huge pages, per size.")] = ()
+    numa_nodes: Annotated[tuple[NumaMemory, ...], Meta(max_length=1024, description="Memory per NUMA node.")] = ()
+    huge_pages: Annotated[tuple[HugePages, ...], Meta(max_length=16, description="Reserved huge pages, per size.")] = ()
     swap_bytes: Annotated[Bytes | None, Meta(description="Swap space.")] = None
-    dimms: Annotated[tuple[Dimm, ...], Meta(description="Memory modules.")] = ()
+    dimms: Annotated[tuple[Dimm, ...], Meta(max_length=1024, description="Memory modules.")] = ()

@@ -41,7 +41,7 @@ class Rdma(Document, frozen=True):
 
     device: Annotated[str, Meta(description="Kernel name, such as `mlx5_0`.")]
     node_guid: Annotated[str | None, Meta(description="Node GUID.")] = None
-    ports: Annotated[tuple[RdmaPort, ...], Meta(description="Ports.")] = ()
+    ports: Annotated[tuple[RdmaPort, ...], Meta(max_length=64, description="Ports.")] = ()
 
 
 class Nic(Document, frozen=True):
@@ -56,7 +56,7 @@ class Nic(Document, frozen=True):
     firmware: Annotated[str | None, Meta(description="Firmware version.")] = None
     numa_node: Annotated[Count | None, Meta(description="NUMA node.")] = None
     removable: Annotated[bool | None, Meta(description="On a removable bus such as USB: no identity.")] = None
-    vfs: Annotated[tuple[Vf, ...], Meta(description="SR-IOV virtual functions.")] = ()
+    vfs: Annotated[tuple[Vf, ...], Meta(max_length=1024, description="SR-IOV virtual functions.")] = ()
     rdma: Annotated[Rdma | None, Meta(description="RDMA device.")] = None
 
 
@@ -71,5 +71,5 @@ class AttachedFabric(Document, frozen=True):
 class NicsSection(Section, frozen=True):
     """Network interfaces that are hardware or stand for it; container links never enter."""
 
-    nics: Annotated[tuple[Nic, ...], Meta(description="Interfaces, by name.")] = ()
-    fabrics: Annotated[tuple[AttachedFabric, ...], Meta(description="Attached fabrics, by name.")] = ()
+    nics: Annotated[tuple[Nic, ...], Meta(max_length=4096, description="Interfaces, by name.")] = ()
+    fabrics: Annotated[tuple[AttachedFabric, ...], Meta(max_length=256, description="Attached fabrics, by name.")] = ()

@@ -36,9 +36,10 @@ class OsSection(Section, frozen=True):
     kernel: Annotated[str | None, Meta(description="Kernel release.")] = None
     arch: Annotated[str | None, Meta(description="Architecture of the kernel.")] = None
     kvm_available: Annotated[bool | None, Meta(description="Virtual machines can run here.")] = None
-    container_runtimes: Annotated[tuple[Software, ...], Meta(description="Container runtimes.")] = ()
+    container_runtimes: Annotated[tuple[Software, ...], Meta(max_length=256, description="Container runtimes.")] = ()
     fabric_manager: Annotated[Software | None, Meta(description="NVIDIA fabric manager.")] = None
     imex: Annotated[Imex | None, Meta(description="IMEX service.")] = None
     engines: Annotated[
-        tuple[Software, ...] | None, Meta(description="Inference engines; null when the node was not asked.")
+        Annotated[tuple[Software, ...], Meta(max_length=256)] | None,
+        Meta(description="Inference engines; null when the node was not asked."),
     ] = None

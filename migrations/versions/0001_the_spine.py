@@ -81,7 +81,7 @@ def upgrade() -> None:
     op.create_table('pools',
     sa.Column('id', sa.Text(), nullable=False),
     sa.Column('tenant_id', sa.Text(), nullable=False),
-    sa.Column('site_id', sa.Text(), nullable=True),
+    sa.Column('site_id', sa.Text(), nullable=False),
     sa.Column('name', sa.Text(), nullable=False),
     sa.Column('pool_class', sa.Text(), server_default=sa.text("'metal-host'"), nullable=False),
     sa.Column('gpu_model', sa.Text(), nullable=True),
@@ -127,6 +127,7 @@ def upgrade() -> None:
     sa.UniqueConstraint('tenant_id', 'identity_key', name=op.f('nodes_tenant_id_identity_key_key'))
     )
     op.create_index('nodes_labels_idx', 'nodes', ['labels'], unique=False, postgresql_using='gin', postgresql_ops={'labels': 'jsonb_path_ops'})
+    op.create_index('nodes_hostname_idx', 'nodes', ['tenant_id', sa.literal_column("COALESCE(hostname, '')"), 'id'], unique=False)
     op.create_index('nodes_page_idx', 'nodes', ['tenant_id', 'id'], unique=False)
     op.create_index(op.f('nodes_pool_id_idx'), 'nodes', ['pool_id'], unique=False)
     op.create_index(op.f('nodes_site_id_idx'), 'nodes', ['site_id'], unique=False)
@@ -213,6 +214,7 @@ def upgrade() -> None:
     sa.Column('applied_digest', sa.Text(), nullable=True),
     sa.Column('applied_at', sa.DateTime(timezone=True), nullable=True),
     sa.Column('snapshot_id', sa.Text(), nullable=True),
+    sa.Column('replan', sa.Boolean(), server_default=sa.text('false'), nullable=False),
     sa.Column('failed', postgresql.JSONB(astext_type=sa.Text()), nullable=True),
     sa.Column('failed_at', sa.DateTime(timezone=True), nullable=True),
     sa.Column('error', sa.Text(), nullable=True),
@@ -220,7 +222,7 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('node_id', name=op.f('node_inventory_pkey')),
     postgresql_with={'fillfactor': 70}
     )
-    op.create_index('node_inventory_pending_idx', 'node_inventory', ['reported_at'], unique=False, postgresql_where=sa.text("reported is not null and missing = '{}'::text[] and applied is distinct from reported and failed is distinct from reported"))
+    op.create_index('node_inventory_pending_idx', 'node_inventory', ['reported_at'], unique=False, postgresql_where=sa.text("reported is not null and missing = '{}'::text[] and (applied is distinct from reported or replan) and failed is distinct from reported"))
     op.create_table('node_liveness',
     sa.Column('node_id', sa.Text(), nullable=False),
     sa.Column('tenant_id', sa.Text(), nullable=False),
@@ -236,7 +238,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Undo the change."""
     op.drop_table('node_liveness')
-    op.drop_index('node_inventory_pending_idx', table_name='node_inventory', postgresql_where=sa.text("reported is not null and missing = '{}'::text[] and applied is distinct from reported and failed is distinct from reported"))
+    op.drop_index('node_inventory_pending_idx', table_name='node_inventory', postgresql_where=sa.text("reported is not null and missing = '{}'::text[] and (applied is distinct from reported or replan) and failed is distinct from reported"))
     op.drop_table('node_inventory')
     op.drop_table('node_conditions')
     op.drop_index('inventory_snapshots_history_idx', table_name='inventory_snapshots')

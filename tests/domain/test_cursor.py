@@ -1,5 +1,8 @@
 """Cursors: opaque, and each kind refused where the other belongs."""
 
+import base64
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,11 +11,11 @@ from domain.cursor import FeedCursor, decode_feed, decode_page, encode_feed, enc
 from domain.errors import CursorExpired, InvalidInput
 from domain.feed import Passed, VisibleTransactions, pass_event, read_snapshot, refuse_unreachable
 
-KEYS = st.lists(st.text() | st.integers(-(2**62), 2**62) | st.none(), min_size=1, max_size=3).map(tuple)
+KEYS = st.lists(st.text().filter(lambda text: "\0" not in text), min_size=1, max_size=3).map(tuple)
 
 
 @given(KEYS)
-def test_a_page_cursor_reads_back(key: tuple[str | int | None, ...]) -> None:
+def test_a_page_cursor_reads_back(key: tuple[str, ...]) -> None:
     assert decode_page(encode_page("nodes:id", key), "nodes:id", len(key)) == key
 
 
@@ -27,6 +30,15 @@ def test_any_other_text_is_refused_and_nothing_else_is_raised(text: str) -> None
     for decode in (decode_feed, lambda given: decode_page(given, "nodes:id", 1)):
         with pytest.raises(InvalidInput):
             decode(text)
+
+
+def test_a_forged_cursor_is_refused() -> None:
+    for forged in (["p", "nodes:id", [1]], ["p", "nodes:id", [None]], ["p", "nodes:id", ["a\0"]]):
+        with pytest.raises(InvalidInput):
+            decode_page(base64.urlsafe_b64encode(json.dumps(forged).encode()).decode(), "nodes:id", 1)
+    for position in (-1, 2**63):
+        with pytest.raises(InvalidInput):
+            decode_feed(encode_feed(FeedCursor(position)))
 
 
 def test_a_cursor_of_another_list_order_or_kind_is_refused() -> None:

@@ -3,12 +3,13 @@
 import asyncio
 from typing import Any
 
+import asyncpg
 import pytest
 
 from db.database import Database
 from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report
 from reconcilers import inventory
-from reconcilers.inventory import apply_pending
+from reconcilers.inventory import apply_pending, conflicts
 from tests.support.server import STATUS, RunningServer, applied, hello, ingest, report, running_server
 from web.app import utc_now
 
@@ -106,6 +107,76 @@ async def test_a_device_of_another_node_is_left_alone_and_told(database: Databas
     assert [condition["type"] for condition in nodes["second"]["conditions"]] == ["DuplicateIdentity"]
     assert nodes["second"]["noScheduleReasons"] == ["DuplicateIdentity"]
     assert first in nodes["second"]["conditions"][0]["message"]
+
+
+async def test_a_device_that_its_owner_lost_goes_to_the_node_that_reports_it(
+    database: Database, server: RunningServer
+) -> None:
+    first, second = [await hello(server.agent, name) for name in ("first", "second")]
+    for node_id in (first, second):
+        await ingest(server.agent, node_id, gpus("GPU-shared"))
+        await apply_pending(database, utc_now)
+    await conflicts(database).activate()
+    assert (await apply_pending(database, utc_now)).done == 1  # looked at again, and nothing has changed
+    snapshots = "select count(*) from inventory_snapshots"
+    async with database.transaction() as tx:
+        before = await tx.value(snapshots)
+    await ingest(server.agent, first, gpus("GPU-1"))
+    await apply_pending(database, utc_now)
+    await conflicts(database).activate()
+    await apply_pending(database, utc_now)
+    async with database.transaction() as tx:
+        assert await tx.value("select node_id from devices where id = 'GPU-shared'") == second
+        assert await tx.value("select status from node_conditions where node_id = $1", second) == "false"
+        assert await tx.value("select no_schedule_reasons from nodes where id = $1", second) == []
+        assert await tx.value(snapshots) == before + 1  # the same set planned anew is no new snapshot
+    assert (await _status(server, second))["inventoryStatus"]["state"] == "APPLIED"
+
+
+async def test_a_tenant_is_not_told_another_tenants_node(database: Database, server: RunningServer) -> None:
+    theirs = await hello(server.stranger, "theirs")
+    await ingest(server.stranger, theirs, gpus("GPU-shared"))
+    await apply_pending(database, utc_now)
+    await ingest(server.agent, await hello(server.agent, "ours"), gpus("GPU-shared"))
+    await apply_pending(database, utc_now)
+    found = await server.operator.data("{ nodes { nodes { conditions { message } } } }")
+    message = found["nodes"]["nodes"][0]["conditions"][0]["message"]
+    assert theirs not in message
+    assert "another tenant's node" in message
+
+
+async def test_a_moment_of_the_database_is_no_fault_of_the_node(
+    database: Database, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node_id = await hello(server.agent, "n1")
+    await ingest(server.agent, node_id, gpus("GPU-1"))
+
+    async def cancelled(*_: Any) -> None:  # noqa: ANN401 - whatever is saved
+        raise asyncpg.QueryCanceledError
+
+    monkeypatch.setattr(inventory, "_save", cancelled)
+    await apply_pending(database, utc_now)
+    assert (await _status(server, node_id))["inventoryStatus"]["state"] == "PENDING"
+    monkeypatch.undo()
+    await apply_pending(database, utc_now)
+    assert (await _status(server, node_id))["inventoryStatus"]["state"] == "APPLIED"
+
+
+async def test_the_latest_snapshot_is_the_last_applied_whatever_the_clock_that_named_it(
+    database: Database, server: RunningServer
+) -> None:
+    node_id = await hello(server.agent, "n1")
+    await ingest(server.agent, node_id, {"os": {"kernel": "6.1.0"}})
+    await apply_pending(database, utc_now)
+    ahead = "inv_7zzzzzzzzz0000000000000000"  # by a process whose clock is far ahead
+    async with database.transaction() as tx:
+        await tx.execute("update inventory_snapshots set id = $1", ahead)
+        await tx.execute("update node_inventory set snapshot_id = $1", ahead)
+    await ingest(server.agent, node_id, {"os": {"kernel": "6.2.0"}})
+    await apply_pending(database, utc_now)
+    status = await _status(server, node_id)
+    assert status["latestSnapshot"]["digest"] == status["inventoryStatus"]["appliedDigest"]
+    assert status["latestSnapshot"]["id"] > ahead
 
 
 async def test_two_nodes_that_bring_one_device_in_the_same_batch_get_one_owner(

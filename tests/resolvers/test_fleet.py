@@ -37,7 +37,7 @@ async def test_a_name_is_taken_once_and_says_something(server: RunningServer) ->
 
 async def test_what_is_not_ours_is_not_found(server: RunningServer) -> None:
     theirs = (await server.stranger.data(SITE, i={"name": "x", "iamRegion": "eu"}))["createSite"]["id"]
-    their_pool = (await server.stranger.data(POOL, i={"name": "x"}))["createPool"]["id"]
+    their_pool = (await server.stranger.data(POOL, i={"name": "x", "siteId": theirs}))["createPool"]["id"]
     node_id = await hello(server.agent, "n1")
     assert await _code(await server.operator.send(POOL, i={"name": "p", "siteId": theirs})) == "NOT_FOUND"
     assert await _code(await server.operator.send(ASSIGN, n=node_id, p=their_pool)) == "NOT_FOUND"
@@ -52,7 +52,9 @@ async def test_an_agent_may_not(server: RunningServer, query: str, variables: di
 
 
 async def test_each_mutation_of_an_operation_shows_what_it_wrote(server: RunningServer) -> None:
-    pools = [(await server.operator.data(POOL, i={"name": name}))["createPool"]["id"] for name in ("p1", "p2")]
+    site = (await server.operator.data(SITE, i={"name": "north", "iamRegion": "eu"}))["createSite"]["id"]
+    given = [{"name": name, "siteId": site} for name in ("p1", "p2")]
+    pools = [(await server.operator.data(POOL, i=each))["createPool"]["id"] for each in given]
     node_id = await hello(server.agent, "n1")
     query = """
     mutation ($n: ID!, $a: ID!, $b: ID!) {

@@ -26,7 +26,9 @@ BAD: dict[str, tuple[list[dict[str, str]], str | None, str | None, str]] = {
     "no hash": ([raw("os", b"{}", sha256="abc")], "os", "sha256", "64 hexadecimal digits"),
     "not base64": ([{**raw("os", b"{}"), "content": "%%%"}], "os", "content", "not base64"),
     "not JSON": ([raw("os", b"{")], "os", None, "not a JSON document"),
-    "not UTF-8": ([raw("os", b'{"kernel": "\xff"}')], "os", None, "not a JSON document"),
+    "not UTF-8": ([raw("os", b'{"kernel": "\xff"}')], "os", None, "not a readable JSON"),
+    "not UTF-8 where no field reads": ([raw("os", b'{"ofANewerAgent": "\xff"}')], "os", None, "not a readable JSON"),
+    "too many items": ([section("gpus", {"gpus": [{}] * 1025})], "gpus", "gpus", "length <= 1024"),
     "not an object": ([raw("os", b"[]")], "os", None, "Expected `object`"),
     "wrong type": ([raw("gpus", b'{"enumeration":"complete","gpus":[{"index":"x"}]}')], "gpus", "gpus.0.index", "`int"),
     "negative": ([raw("memory", b'{"totalBytes": -1}')], "memory", "totalBytes", ">= 0"),
@@ -133,6 +135,30 @@ async def test_batches_that_name_the_same_nodes_in_any_order_do_not_deadlock(ser
         *(server.agent.data(RECORD, entries=entries[:: 1 if turn % 2 else -1]) for turn in range(12))
     )
     assert all(slot["error"] is None for answer in answers for slot in answer["recordInventoryHashes"])
+
+
+async def test_reports_and_sections_of_the_same_nodes_do_not_deadlock(server: RunningServer) -> None:
+    nodes = [await hello(server.agent, f"n{number}") for number in range(20)]
+
+    def entries(turn: int, name: str, given: list[dict[str, str]]) -> list[dict[str, Any]]:
+        order = nodes[:: 1 if turn % 2 else -1]
+        return [{"nodeId": node_id, name: given} for node_id in order]
+
+    for turn in range(6):
+        sent = section("os", {"kernel": f"6.{turn}"})
+        other = [{"name": "os", "sha256": f"{turn}" * 64}]
+        answers = await asyncio.gather(
+            *(server.agent.send(RECORD, entries=entries(number, "hashes", other)) for number in range(4)),
+            *(server.agent.send(INGEST, entries=entries(number, "sections", [sent])) for number in range(4)),
+        )
+        assert all("errors" not in answer for answer in answers)
+
+
+async def test_a_node_id_that_is_none_costs_its_own_slot_only(server: RunningServer) -> None:
+    good = await hello(server.agent, "good")
+    entries = [{"nodeId": odd, "sections": [section("os", {})]} for odd in ("a\0", "", "x" * 9999, good)]
+    slots = (await server.agent.data(INGEST, entries=entries))["ingestSections"]
+    assert [slot["error"] and slot["error"]["code"] for slot in slots] == ["NOT_FOUND"] * 3 + [None]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from db.hints import Hints
 from db.identifiers import new_id
 from domain.access import Role
 from domain.ids import TenantId
-from reconcilers.inventory import inventory
+from reconcilers.inventory import conflicts, inventory
 from reconcilers.loop import run
 from reconcilers.relay import relay
 from resolvers.context import Services
@@ -81,7 +81,7 @@ async def running_server(database: Database, *, reconcile: bool = True) -> Async
     async with open_services(database, hints) as services:
         app = application(services, Settings())
         transport = httpx.ASGITransport(app)
-        loops = (relay(database, hints), inventory(database, utc_now)) if reconcile else ()
+        loops = (relay(database, hints), inventory(database, utc_now), conflicts(database)) if reconcile else ()
         async with (
             httpx.AsyncClient(transport=transport, base_url="http://test") as http,
             background(services.feed.run(), *(run(loop) for loop in loops)),
