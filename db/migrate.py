@@ -57,7 +57,7 @@ async def make_revision(dsn: str, message: str) -> None:
 async def _with_connection(dsn: str, work: Callable[[Connection], object]) -> None:
     opened = await _connect(dsn)
 
-    async def give() -> asyncpg.Connection[asyncpg.Record]:
+    async def give() -> "asyncpg.Connection[asyncpg.Record]":
         return opened
 
     # Opened by asyncpg, as the pool's are: SQLAlchemy does not read all the URLs that it reads.
@@ -69,23 +69,28 @@ async def _with_connection(dsn: str, work: Callable[[Connection], object]) -> No
         await engine.dispose()
 
 
-async def _connect(dsn: str) -> asyncpg.Connection[asyncpg.Record]:
+async def _connect(dsn: str) -> "asyncpg.Connection[asyncpg.Record]":
     try:
         return await asyncpg.connect(dsn, timeout=_CONNECT_SECONDS_MAX)
     except asyncpg.UndefinedObjectError as error:
         raise UnreachableDatabase(
-            f"DATABASE_URL: {error}: what neither the driver (asyncpg) nor the server knows, such as libpq's "
+            f"DATABASE_URL: {_line(error)}: what neither the driver (asyncpg) nor the server knows, such as libpq's "
             "connect_timeout, must be left out"
         ) from error
     except TimeoutError as error:
         raise UnreachableDatabase(f"the server of DATABASE_URL does not answer for {_CONNECT_SECONDS_MAX} s") from error
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-        raise UnreachableDatabase(f"the database of DATABASE_URL cannot be reached: {error}") from error
+        raise UnreachableDatabase(f"the database of DATABASE_URL cannot be reached: {_line(error)}") from error
     except (ValueError, IndexError):
         # Not its text: a "/" in the password makes half of it the port that is no number.
         raise UnreachableDatabase(
             "DATABASE_URL is not a PostgreSQL URL; in its names and passwords : / ? # [ ] @ % are written as %3A, %2F …"
         ) from None
+
+
+def _line(error: BaseException) -> str:
+    # A server's error may have a detail and a hint below it.
+    return "; ".join(str(error).splitlines())
 
 
 def _upgrade(connection: Connection) -> None:
@@ -103,7 +108,7 @@ def _upgrade(connection: Connection) -> None:
     except DBAPIError as error:
         reason = error.orig.__cause__ if error.orig else None
         if isinstance(reason, _REFUSALS):
-            raise UnsupportedDatabase(f"the database of DATABASE_URL cannot be set up: {reason}") from error
+            raise UnsupportedDatabase(f"the database of DATABASE_URL cannot be set up: {_line(reason)}") from error
         raise
     finally:
         connection.rollback()
