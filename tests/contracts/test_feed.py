@@ -2,16 +2,19 @@
 
 import asyncio
 import random
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import asyncpg
 import pytest
 
 from db.database import Database
-from db.events import NewEvent, forget_events, place_events, write_events
+from db.events import NewEvent, events_after, forget_events, place_events, write_events
 from db.hints import Hints
+from resolvers import feed
 from resolvers.feed import Feed
-from tests.support.server import RunningServer, hello, ingest, report
+from tests.support.server import RunningServer, applied, hello, ingest, listening_server, report
 from tests.support.socket import Socket, open_socket
 from tests.support.waiting import until
 
@@ -127,9 +130,9 @@ async def test_the_death_of_the_fan_out_backend_loses_no_event(
     database: Database, database_url: str, postgres_url: str
 ) -> None:
     hints = Hints(database_url)
-    feed = Feed(database, hints, poll_seconds=0.1)
-    await feed.start()
-    running = asyncio.create_task(feed.run())
+    followed = Feed(database, hints, poll_seconds=0.1)
+    await followed.start()
+    running = asyncio.create_task(followed.run())
     try:
         await until(lambda: hints.connected)
         await _kill_listeners(postgres_url, database_url)
@@ -138,7 +141,7 @@ async def test_the_death_of_the_fan_out_backend_loses_no_event(
             async with database.transaction() as tx:
                 position, _ = await place_events(tx, 100)
             await hints.publish(position)
-            await until(lambda: feed.head == position)  # noqa: B023 - awaited in the same turn
+            await until(lambda: followed.head == position)  # noqa: B023 - awaited in the same turn
         # The polls found events without hints, so the connection was made anew and hints come through again.
         await until(lambda: hints.connected)
     finally:
@@ -160,6 +163,48 @@ async def test_abrupt_closes_leave_no_subscriber_behind(served: Served) -> None:
         socket.connection.transport.abort()
     await asyncio.sleep(0.1)
     await until(lambda: server.services.feed.subscribers == 0)
+
+
+async def test_clients_that_do_not_read_keep_no_connection_and_nobody_waits_for_them(database_url: str) -> None:
+    database = await Database.connect(database_url, size_max=4)
+    query = """
+    subscription { nodeInventoryChanged { node { latestSnapshot { sections { raw(section: "images") } } } } }
+    """
+    async with listening_server(database) as (server, address), AsyncExitStack() as stack:
+        large = {"os": {"kernel": "6.0"}, "images": {"ofANewerAgent": "x" * 2_000_000}}
+        node_id = await report(server.agent, "n1", large)
+        for _ in range(8):
+            socket = await stack.enter_async_context(open_socket(address, server.operator.token))
+            await socket.subscribe(query)
+            socket.connection.transport.pause_reading()
+            stack.callback(socket.connection.transport.abort)
+        await until(lambda: server.services.feed.subscribers == 8)
+        async with asyncio.timeout(15):
+            for number in range(1, 6):
+                await ingest(server.agent, node_id, {"os": {"kernel": f"6.{number}"}})
+                await applied(server.agent, node_id)
+                assert await server.operator.data("{ nodes { totalCount } }")
+    await database.close()
+
+
+async def test_a_statement_of_the_feed_that_fails_is_tried_again(
+    database: Database, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, address = served
+    failures = [asyncpg.QueryCanceledError("canceling statement"), asyncpg.DiskFullError("no space"), KeyError("a bug")]
+
+    async def failing(*arguments: Any) -> Any:  # noqa: ANN401 - the store's signature
+        if failures:
+            raise failures.pop()
+        return await events_after(*arguments)
+
+    monkeypatch.setattr(feed, "events_after", failing)
+    cursor = (await server.operator.data(CURSOR))["feedCursor"]
+    async with open_socket(address, server.operator.token) as socket:
+        await socket.subscribe(OTHER, after=cursor)
+        await _commit(database, server.operator.tenant_id, [1])
+        assert await _numbers(socket, 1) == [1]
+    assert failures == []
 
 
 async def test_a_cursor_older_than_the_log_is_expired_and_never_silence(database: Database, served: Served) -> None:
