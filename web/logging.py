@@ -17,7 +17,9 @@ def configure_logging(level: str) -> None:
     """Send structured logs, and the libraries' own, to standard error."""
     number = logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
     terminal = sys.stderr.isatty()
-    renderer = structlog.dev.ConsoleRenderer() if terminal else structlog.processors.JSONRenderer()
+    # Tracebacks stay plain: rich ones print local variables, and a request's token is one.
+    people = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    renderer = people if terminal else structlog.processors.JSONRenderer()
     traceback = () if terminal else (structlog.processors.format_exc_info,)
     structlog.configure(
         processors=[*_SHARED, *traceback, renderer],
