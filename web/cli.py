@@ -7,20 +7,23 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
+import asyncpg
 import typer
 import uvloop
 from pydantic import ValidationError
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from db.access import list_tokens, revoke_token
 from db.embedded import EmbeddedPostgresError
 from db.hints import Hints
-from db.migrate import UnsupportedDatabase
+from db.migrate import UnreachableDatabase, UnsupportedDatabase
 from domain.access import Role
 from domain.ids import TokenId
 from schema.graph import build, sdl
 from web import up as together
+from web.app import utc_now
 from web.authentication import issue_token
 from web.first_start import default_tenant, first_operator_token
 from web.logging import configure_logging
@@ -35,7 +38,15 @@ app: Final = typer.Typer(
 )
 tokens: Final = typer.Typer(no_args_is_help=True, help="Tokens of operators and agents.")
 app.add_typer(tokens, name="token")
-_EXPECTED: Final = (EmbeddedPostgresError, UnsupportedDatabase, AddressTaken, OSError)
+_EXPECTED: Final = (
+    EmbeddedPostgresError,
+    UnreachableDatabase,
+    UnsupportedDatabase,
+    AddressTaken,
+    OSError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+)
 
 
 def main() -> None:
@@ -56,9 +67,7 @@ def serve(*, reconcile: Annotated[bool, typer.Option(help="Run the reconcilers i
 
     async def run() -> None:
         async with stop_signals() as stop, serving(settings, reconcile=reconcile) as (database, address):
-            given = settings.operator_token
-            token = await first_operator_token(database, given.get_secret_value() if given else None)
-            together.greet(address, token, given=given is not None)
+            together.greet(address, await first_operator_token(database, settings.operator_token, utc_now()))
             await stop.wait()
 
     _run(run())
@@ -175,7 +184,9 @@ def _run(work: Awaitable[object]) -> object:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(awaited())
     except* _EXPECTED as group:
-        wrong = str(_first(group))
+        error = _first(group)
+        wrong = "; ".join(str(error).splitlines()) if isinstance(error, asyncpg.PostgresError) else str(error)
+        wrong = wrong or type(error).__name__
     return _fail(wrong)
 
 
@@ -184,5 +195,5 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _fail(message: str) -> NoReturn:
-    Console(stderr=True, highlight=False).print(f"[red]fleetgraph:[/red] {message}", soft_wrap=True)
+    Console(stderr=True, highlight=False).print(f"[red]fleetgraph:[/red] {escape(message)}", soft_wrap=True)
     raise typer.Exit(1)

@@ -2,13 +2,18 @@
 
 import asyncio
 import os
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final
+
+from pydantic import SecretStr
 
 from db.access import count_tokens, ensure_tenant, find_token
 from db.database import Database
 from db.identifiers import new_id
-from domain.access import Role
+from domain.access import Permission, Role, StoredToken, admit
+from domain.errors import Forbidden, Unauthenticated
 from domain.ids import TenantId
 from web.authentication import issue_token, token_hash
 
@@ -17,31 +22,80 @@ TENANT_NAME: Final = "default"
 _LOCK: Final = 0x666C_6565_7403
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """With a token that was made just now, whose text is nowhere else."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """With the token of FLEETGRAPH_OPERATOR_TOKEN."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRefused:
+    """Not with the token of FLEETGRAPH_OPERATOR_TOKEN, and why not."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """With a token that an operator has from before."""
+
+
+SignIn = Made | Given | GivenRefused | Known
+"""How an operator signs in after this start."""
+
+
 async def default_tenant(database: Database) -> TenantId:
     """Return the tenant of this installation, made when there is none."""
     async with database.transaction() as tx:
         return await ensure_tenant(tx, TenantId(new_id("tenant")), TENANT_NAME)
 
 
-async def first_operator_token(database: Database, given: str | None) -> str | None:
-    """Make the first operator's token and return its text; None when an operator has one already."""
+async def first_operator_token(database: Database, given: SecretStr | None, now: datetime) -> SignIn:
+    """Make the first operator's token, `given` unless it is blank, and tell how to sign in."""
+    # As the Authorization header's, whose ends are stripped too.
+    text = given.get_secret_value().strip() if given else ""
     tenant_id = await default_tenant(database)
     async with database.transaction() as tx:
         await tx.execute("select pg_advisory_xact_lock($1)", _LOCK)
+        if text and (stored := await find_token(tx, token_hash(text))):
+            return _with_stored(stored, now)
         if await count_tokens(tx, Role.OPERATOR):
-            return None
-        return await issue_token(tx, tenant_id, Role.OPERATOR, "first operator", text=given)
+            return GivenRefused("an operator has a token, and only the first is taken from there") if text else Known()
+        token = await issue_token(tx, tenant_id, Role.OPERATOR, "first operator", text=text or None)
+    return Given() if text else Made(token)
 
 
-async def local_agent_token(database: Database, file: Path) -> None:
-    """Keep the token of this machine's agent in a file that only its owner may read."""
+def _with_stored(given: StoredToken, now: datetime) -> SignIn:
+    try:
+        admit(given, now).require(Permission.OPERATE)
+    except (Unauthenticated, Forbidden) as refusal:
+        return GivenRefused(str(refusal))
+    return Given()
+
+
+async def local_agent_token(database: Database, file: Path, now: datetime) -> None:
+    """Keep a token of this machine's agent that may be used in a file that only its owner may read."""
     tenant_id = await default_tenant(database)
     known = await asyncio.to_thread(_read, file)
     async with database.transaction() as tx:
-        if known and await find_token(tx, token_hash(known)) is not None:
+        if known and _reports(await find_token(tx, token_hash(known)), now):
             return
         token = await issue_token(tx, tenant_id, Role.AGENT, "agent of this machine")
     await asyncio.to_thread(_write_private, file, token + "\n")
+
+
+def _reports(stored: StoredToken | None, now: datetime) -> bool:
+    try:
+        admit(stored, now).require(Permission.REPORT)
+    except (Unauthenticated, Forbidden):
+        return False
+    return True
 
 
 def _read(file: Path) -> str:

@@ -7,30 +7,31 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, assert_never
 
 import structlog
 from rich.console import Console
 
-from web.first_start import first_operator_token, local_agent_token
+from web.app import utc_now
+from web.first_start import Given, GivenRefused, Known, Made, SignIn, first_operator_token, local_agent_token
 from web.server import serving, stop_signals
 from web.settings import Settings
 
 STOP_SECONDS_MAX: Final = 10
 DEMO_NODES: Final = 200
+_ANOTHER: Final = "another: [bold].venv/bin/fleetgraph token create operator[/]"
 _log = structlog.get_logger("up")
 
 
 async def up(settings: Settings, *, demo: bool) -> None:
     """Run until SIGINT or SIGTERM."""
-    given = settings.operator_token
     token_file = settings.data_dir / "agent.token"
     async with AsyncExitStack() as stack:
         stop = await stack.enter_async_context(stop_signals())
         database, address = await stack.enter_async_context(serving(settings, reconcile=True))
-        token = await first_operator_token(database, given.get_secret_value() if given else None)
-        await local_agent_token(database, token_file)
-        greet(address, token, given=given is not None)
+        sign_in = await first_operator_token(database, settings.operator_token, utc_now())
+        await local_agent_token(database, token_file, utc_now())
+        greet(address, sign_in)
         reach = ["--server", address, "--token-file", str(token_file)]
         await stack.enter_async_context(
             child("agent", "run", *reach, "--state-dir", str(settings.data_dir / "agent"), stop=stop)
@@ -42,19 +43,24 @@ async def up(settings: Settings, *, demo: bool) -> None:
         Console(stderr=True).print("Stopping …")
 
 
-def greet(address: str, token: str | None, *, given: bool) -> None:
+def greet(address: str, sign_in: SignIn) -> None:
     """Print where the server is and how to sign in; a token that was made is shown this once."""
     say = Console(highlight=False, soft_wrap=True)
     say.print("\nFleetgraph is up.")
     for name, path in (("Console", "/"), ("GraphiQL", "/graphiql"), ("API", "/graphql")):
         say.print(f"  {name:<9} {address}{path}")
-    if token is None:
-        say.print("  Sign in   with your operator token; another: [bold].venv/bin/fleetgraph token create operator[/]")
-    elif given:
-        say.print("  Sign in   with the token of FLEETGRAPH_OPERATOR_TOKEN")
-    else:
-        say.print(f"  Sign in   open [bold]{address}/#token={token}[/]")
-        say.print(f"  Token     [bold]{token}[/]  (shown only now; kept hashed)")
+    match sign_in:
+        case Made(token):
+            say.print(f"  Sign in   open [bold]{address}/#token={token}[/]")
+            say.print(f"  Token     [bold]{token}[/]  (shown only now; kept hashed)")
+        case Given():
+            say.print("  Sign in   with the token of FLEETGRAPH_OPERATOR_TOKEN")
+        case GivenRefused(reason):
+            say.print(f"  Sign in   not with FLEETGRAPH_OPERATOR_TOKEN: {reason}; {_ANOTHER}")
+        case Known():
+            say.print(f"  Sign in   with your operator token; {_ANOTHER}")
+        case _:
+            assert_never(sign_in)
     say.print("  Stop      Ctrl-C\n")
 
 
