@@ -17,6 +17,7 @@ help:
 # uv goes into the virtual environment by pip, then installs exactly what uv.lock says.
 $(READY): pyproject.toml uv.lock
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; name one with make PYTHON=python3.x" if sys.version_info < (3, 11) else 0)'
+	@echo "Setting up $(VENV) from uv.lock (once; about half a gigabyte) …"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8"
 	@VIRTUAL_ENV=$(abspath $(VENV)) UV_PROJECT_ENVIRONMENT=$(abspath $(VENV)) $(BIN)/uv sync --frozen --all-extras --compile-bytecode --quiet

@@ -270,7 +270,7 @@ async def _report(target: Connection, subject: _Subject, seconds_max: float) -> 
 
 
 async def _run(target: Connection, machine: _ThisMachine, timing: Timing) -> None:
-    _log.info("agent started", identity=machine.key.text, identity_from=machine.key.source, server=target.server)
+    _log.info("agent started", identity=machine.key.text, identity_from=machine.key.source.value, server=target.server)
     async with connect(target) as client:
         await until_signalled(Agent(client, machine, timing).run())
     _log.info("agent stopped")

@@ -23,6 +23,8 @@ class Services:
     database: Database
     feed: Feed
     now: Callable[[], datetime]
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the process ends: streams over HTTP end then, as sockets are closed."""
 
 
 @dataclass(slots=True)

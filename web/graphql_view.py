@@ -1,7 +1,7 @@
 """GraphQL over HTTP and WebSocket: authentication, one context per request or socket, bytes on the wire."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -133,6 +133,20 @@ class GraphQLView(GraphQL[Context, None]):
         """Render none: GraphiQL has a page of its own."""
         return False
 
+    async def create_streaming_response(
+        self,
+        request: Request | WebSocket,
+        stream: Callable[[], AsyncIterator[str]],
+        sub_response: Response,
+        headers: Mapping[str, str],
+    ) -> Response:
+        """Stream server-sent events until the client leaves or the server stops; cut off there, clients come again."""
+
+        def bounded() -> AsyncIterator[str]:
+            return _until(self._services.stopping, stream())
+
+        return await super().create_streaming_response(request, bounded, sub_response, headers)
+
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context:
         """Make the context: a request authenticates at once, a socket with its connection_init."""
         context = Context(self._services, new_id("req"))
@@ -168,3 +182,21 @@ def _error(request: Request, status: int, code: Code, message: str, headers: Map
     error = {"message": message, "extensions": {"code": code.value, "requestId": request_id}}
     named = {"X-Request-Id": request_id} if request_id else {}
     return JSONResponse({"data": None, "errors": [error]}, status, headers={**headers, **named})
+
+
+async def _until(stopping: asyncio.Event, stream: AsyncIterator[str]) -> AsyncIterator[str]:
+    stop = asyncio.create_task(stopping.wait())
+    try:
+        while True:
+            following = asyncio.ensure_future(anext(stream))
+            await asyncio.wait({following, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if not following.done():
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+                return
+            try:
+                yield following.result()
+            except StopAsyncIteration:
+                return
+    finally:
+        stop.cancel()

@@ -118,6 +118,7 @@ async def listening(services: Services, settings: Settings) -> AsyncIterator[tup
         try:
             yield server, f"http://{_url_host(host)}:{port}"
         finally:
+            services.stopping.set()
             server.should_exit = True
 
 

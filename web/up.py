@@ -19,6 +19,8 @@ from web.settings import Settings
 
 STOP_SECONDS_MAX: Final = 10
 DEMO_NODES: Final = 200
+# No live bars (rich's TTY_COMPATIBLE) on a terminal that others write to as well.
+_BESIDE: Final = {"PYTHONUNBUFFERED": "1", "TTY_COMPATIBLE": "0"}
 _ANOTHER: Final = "another: [bold].venv/bin/fleetgraph token create operator[/]"
 _log = structlog.get_logger("up")
 
@@ -33,9 +35,8 @@ async def up(settings: Settings, *, demo: bool) -> None:
         await local_agent_token(database, token_file, utc_now())
         greet(address, sign_in)
         reach = ["--server", address, "--token-file", str(token_file)]
-        await stack.enter_async_context(
-            child("agent", "run", *reach, "--state-dir", str(settings.data_dir / "agent"), stop=stop)
-        )
+        # The agent keeps its state where `fleetgraph-agent once` does: this machine is one node, however it reports.
+        await stack.enter_async_context(child("agent", "run", *reach, stop=stop))
         if demo:
             fleet = ["--nodes", str(DEMO_NODES), "--rate", "0.5"]
             await stack.enter_async_context(child("simulated fleet", "simulate", *reach, *fleet, stop=stop))
@@ -70,7 +71,7 @@ async def child(name: str, *arguments: str, stop: asyncio.Event) -> AsyncIterato
     program = Path(sys.executable).with_name("fleetgraph-agent")
     # A session of its own: Ctrl-C reaches it through us, in order, before the server goes.
     process = await asyncio.create_subprocess_exec(
-        program, *arguments, start_new_session=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        program, *arguments, start_new_session=True, env={**os.environ, **_BESIDE}
     )
 
     async def watch() -> None:

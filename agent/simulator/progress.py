@@ -1,6 +1,5 @@
 """How far the fleet is, for people: bars on a terminal, lines of log elsewhere."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
@@ -60,9 +59,10 @@ class _Lines:
 @contextmanager
 def meter(nodes: int) -> Iterator[Meter]:
     """Show progress on standard error for the block."""
-    if not sys.stderr.isatty():
+    console = Console(stderr=True)
+    if not console.is_terminal:
         yield _Lines(nodes)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=console) as progress:
         yield _Bars(progress, nodes)

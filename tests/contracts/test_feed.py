@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
+import httpx
 import pytest
 
 from db.database import Database
@@ -277,3 +278,25 @@ async def _database_name(database_url: str) -> str:
         return str(await connection.fetchval("select current_database()"))
     finally:
         await connection.close()
+
+
+async def test_server_sent_events_flow_and_end_when_the_server_stops(served: Served) -> None:
+    server, address = served
+    request = {"query": "subscription { events { type } }"}
+    headers = {"Authorization": f"Bearer {server.operator.token}", "Accept": "text/event-stream"}
+    async with (
+        asyncio.timeout(10),
+        httpx.AsyncClient() as http,
+        http.stream("POST", f"{address}/graphql", json=request, headers=headers) as answer,
+    ):
+        lines = answer.aiter_lines()
+        await until(lambda: server.services.feed.subscribers == 1)
+        await report(server.agent, "n1", {"os": {"kernel": "6.1.0"}})
+        data = ""
+        while not data:
+            line = await anext(lines)
+            data = line.removeprefix("data: ") if line.startswith("data: {") else ""
+        assert data == '{"data":{"events":{"type":"node.inventory.changed"}}}'
+        server.services.stopping.set()
+        assert [line async for line in lines if line.startswith("data: {")] == []
+    await until(lambda: server.services.feed.subscribers == 0)
