@@ -13,7 +13,6 @@ import uvloop
 from pydantic import ValidationError
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from db.access import list_tokens, revoke_token
 from db.embedded import EmbeddedPostgresError
@@ -86,6 +85,7 @@ def worker() -> None:
             background(hints.run(lambda _position: None)),
             reconciling(database, hints, settings),
         ):
+            Console(stderr=True).print("Reconciling; Ctrl-C stops.")
             await stop.wait()
 
     _run(run())
@@ -135,16 +135,16 @@ def create_token(
 @tokens.command("list")
 def show_tokens() -> None:
     """List the tokens, without their texts, which are not kept."""
+    settings = _existing()
 
     async def run() -> None:
-        async with open_database(_settings()) as database:
+        async with open_database(settings) as database:
             tenant_id = await default_tenant(database)
             async with database.transaction() as tx:
                 rows = await list_tokens(tx, tenant_id)
-        table = Table("id", "role", "name", "made", "revoked")
-        for row in rows:
-            table.add_row(row.id, row.role, row.name, f"{row.created_at:%F %R}", f"{row.revoked_at or ''}")
-        Console().print(table)
+        for row in rows:  # plain lines: an id is there to be copied, and a narrow table would cut it
+            revoked = f"revoked {row.revoked_at:%F %R}" if row.revoked_at else "valid"
+            typer.echo(f"{row.id}  {row.role:<8}  made {row.created_at:%F %R}  {revoked}  {row.name}")
 
     _run(run())
 
@@ -152,9 +152,10 @@ def show_tokens() -> None:
 @tokens.command("revoke")
 def revoke(token_id: Annotated[str, typer.Argument(help="The token's id, from `token list`.")]) -> None:
     """Revoke a token."""
+    settings = _existing()
 
     async def run() -> bool:
-        async with open_database(_settings()) as database:
+        async with open_database(settings) as database:
             tenant_id = await default_tenant(database)
             async with database.transaction() as tx:
                 return await revoke_token(tx, tenant_id, TokenId(token_id))
@@ -163,12 +164,24 @@ def revoke(token_id: Annotated[str, typer.Argument(help="The token's id, from `t
         _fail(f"there is no token {token_id} to revoke")
 
 
+def _existing() -> Settings:
+    """Return the settings of an installation that is there: a mistyped folder must not become a new, empty one."""
+    settings = _settings()
+    if not settings.database_url and not settings.data_dir.is_dir():
+        _fail(
+            f"there is no data in {settings.data_dir.absolute()}: run this in the checkout, or set FLEETGRAPH_DATA_DIR"
+        )
+    return settings
+
+
 def _settings() -> Settings:
     try:
         settings = Settings()
     except ValidationError as error:
         first = error.errors()[0]
-        _fail(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
+        name = str(first["loc"][0])
+        variable = name if name.isupper() else f"FLEETGRAPH_{name.upper()}"
+        _fail(f"{variable}={first['input']!s}: {first['msg']}")
     configure_logging(settings.log_level)
     return settings
 

@@ -20,7 +20,8 @@ def configure_logging(level: str) -> None:
     # Tracebacks stay plain: rich ones print local variables, and a request's token is one.
     people = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
     renderer = people if terminal else structlog.processors.JSONRenderer()
-    traceback = () if terminal else (structlog.processors.format_exc_info,)
+    machine = (structlog.processors.format_exc_info, structlog.processors.EventRenamer("message"))
+    traceback = () if terminal else machine
     structlog.configure(
         processors=[*_SHARED, *traceback, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(number),

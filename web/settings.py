@@ -3,7 +3,7 @@
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -28,6 +28,7 @@ class Settings(BaseSettings):
         default=None, validation_alias="READ_DATABASE_URL", description="A replica for queries that allow it."
     )
     broadcast_url: str = Field(
+        pattern=r"^(memory|postgres|postgresql|redis|rediss)://",
         default="memory://",
         validation_alias="BROADCAST_URL",
         description="Fan-out between processes: memory://, postgres://… or redis://….",
@@ -44,7 +45,9 @@ class Settings(BaseSettings):
         default=(), description="Origins besides the server's own that may open sockets."
     )
     pool_size: int = Field(default=16, ge=2, le=200, description="Database connections of one process.")
-    log_level: str = Field(default="info", description="debug, info, warning or error.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="debug, info, warning or error."
+    )
 
 
 def settings_table() -> str:

@@ -83,4 +83,4 @@ def test_a_file_gets_one_json_object_per_line(monkeypatch: pytest.MonkeyPatch) -
     log_by_structlog()
     log_by_a_library()
     entries = [json.loads(line) for line in output.getvalue().splitlines()]
-    assert [(entry["event"], entry["level"]) for entry in entries] == [("it failed", "error")] * 2
+    assert [(entry["message"], entry["level"]) for entry in entries] == [("it failed", "error")] * 2
