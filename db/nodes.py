@@ -39,7 +39,7 @@ on conflict (node_id) do update set session_id = excluded.session_id, last_seen_
 """
 _INVENTORY_OF = """
 select node_id, reported, reported_at, missing, applied, applied_digest, applied_at, failed, failed_at, error
-from node_inventory where node_id = any ($1)
+from node_inventory where tenant_id = $1 and node_id = any ($2)
 """
 _INVENTORY = "insert into node_inventory (node_id, tenant_id) values ($1, $2) on conflict do nothing"
 
@@ -88,9 +88,9 @@ async def register(tx: Transaction, tenant_id: TenantId, hello: Hello, arrival: 
     return NodeId(found)
 
 
-async def inventory_of_nodes(source: Reader, node_ids: Sequence[str]) -> dict[str, Row]:
+async def inventory_of_nodes(source: Reader, tenant_id: TenantId, node_ids: Sequence[str]) -> dict[str, Row]:
     """Return where many nodes' inventory stands."""
-    return {row.node_id: row for row in await source.fetch(_INVENTORY_OF, list(node_ids))}
+    return {row.node_id: row for row in await source.fetch(_INVENTORY_OF, tenant_id, list(node_ids))}
 
 
 CONNECTIVITY: Final[ColumnElement[str]] = sa.case(

@@ -25,7 +25,8 @@ _LATEST = """
 select 'Snapshot' as typename, s.*, n.node_id as of_parent
 from unnest($1::text[]) as n (node_id)
 cross join lateral (
-    select * from inventory_snapshots s where s.node_id = n.node_id order by s.id desc limit 1
+    select * from inventory_snapshots s
+    where s.node_id = n.node_id and s.tenant_id = $2 order by s.id desc limit 1
 ) s
 """
 _AS_OF = """
@@ -33,7 +34,7 @@ select 'Snapshot' as typename, s.*, n.node_id as of_parent
 from unnest($1::text[]) as n (node_id)
 cross join lateral (
     select * from inventory_snapshots s
-    where s.node_id = n.node_id and s.received_at <= $2
+    where s.node_id = n.node_id and s.tenant_id = $2 and s.received_at <= $3
     order by s.received_at desc, s.id desc limit 1
 ) s
 """
@@ -41,16 +42,18 @@ _BEFORE = """
 select 'Snapshot' as typename, s.*, b.id as of_parent
 from unnest($1::text[], $2::text[]) as b (id, node_id)
 cross join lateral (
-    select * from inventory_snapshots s where s.node_id = b.node_id and s.id < b.id order by s.id desc limit 1
+    select * from inventory_snapshots s
+    where s.node_id = b.node_id and s.tenant_id = $3 and s.id < b.id order by s.id desc limit 1
 ) s
 """
 _BY_DIGEST = """
 select 'Snapshot' as typename, s.* from inventory_snapshots s
-where s.node_id = $1 and s.digest = $2 order by s.id desc limit 1
+where s.tenant_id = $1 and s.node_id = $2 and s.digest = $3 order by s.id desc limit 1
 """
 _DOCUMENTS = """
 select node_id, name, sha256, content, received_at from inventory_sections
 join unnest($1::text[], $2::text[], $3::text[]) as w (node_id, name, sha256) using (node_id, name, sha256)
+where tenant_id = $4
 """
 
 
@@ -83,29 +86,33 @@ async def append_snapshots(tx: Transaction, new: Sequence[NewSnapshot]) -> None:
     )
 
 
-async def latest_snapshots(source: Reader, node_ids: Sequence[str]) -> dict[str, Row]:
+async def latest_snapshots(source: Reader, tenant_id: TenantId, node_ids: Sequence[str]) -> dict[str, Row]:
     """Return each node's newest snapshot."""
-    return {row.of_parent: row for row in await source.fetch(_LATEST, list(node_ids))}
+    return {row.of_parent: row for row in await source.fetch(_LATEST, list(node_ids), tenant_id)}
 
 
-async def snapshots_as_of(source: Reader, node_ids: Sequence[str], time: datetime) -> dict[str, Row]:
+async def snapshots_as_of(
+    source: Reader, tenant_id: TenantId, node_ids: Sequence[str], time: datetime
+) -> dict[str, Row]:
     """Return each node's newest snapshot received at or before `time`."""
-    return {row.of_parent: row for row in await source.fetch(_AS_OF, list(node_ids), time)}
+    return {row.of_parent: row for row in await source.fetch(_AS_OF, list(node_ids), tenant_id, time)}
 
 
-async def snapshots_before(source: Reader, pairs: Sequence[tuple[str, str]]) -> dict[str, Row]:
+async def snapshots_before(source: Reader, tenant_id: TenantId, pairs: Sequence[tuple[str, str]]) -> dict[str, Row]:
     """Return, for each (snapshot id, node id), the same node's snapshot before it, by the first's id."""
-    rows = await source.fetch(_BEFORE, [pair[0] for pair in pairs], [pair[1] for pair in pairs])
+    rows = await source.fetch(_BEFORE, [pair[0] for pair in pairs], [pair[1] for pair in pairs], tenant_id)
     return {row.of_parent: row for row in rows}
 
 
-async def snapshot_by_digest(source: Reader, node_id: str, digest: str) -> Row | None:
+async def snapshot_by_digest(source: Reader, tenant_id: TenantId, node_id: str, digest: str) -> Row | None:
     """Return the node's newest snapshot with this digest."""
-    return await source.first(_BY_DIGEST, node_id, digest)
+    return await source.first(_BY_DIGEST, tenant_id, node_id, digest)
 
 
-async def contents(source: Reader, wanted: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], Row]:
+async def contents(
+    source: Reader, tenant_id: TenantId, wanted: Sequence[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], Row]:
     """Return the stored sections of (node, name, sha256) triples."""
     nodes, names, hashes = (list(column) for column in zip(*wanted, strict=True))
-    rows = await source.fetch(_DOCUMENTS, nodes, names, hashes)
+    rows = await source.fetch(_DOCUMENTS, nodes, names, hashes, tenant_id)
     return {(row.node_id, row.name, row.sha256): row for row in rows}

@@ -67,9 +67,10 @@ async def snapshot_diff(context: Context, newer: Row, against: SnapshotChoice | 
 
 async def before(context: Context, newer: Row) -> Row | None:
     """Return the snapshot before this one, if any."""
+    tenant_id = context.require(Permission.READ)
 
     async def load(pairs: list[tuple[str, str]]) -> list[Row | None]:
-        rows = await snapshots.snapshots_before(context.reader, pairs)
+        rows = await snapshots.snapshots_before(context.reader, tenant_id, pairs)
         return [rows.get(pair[0]) for pair in pairs]
 
     row: Row | None = await context.load("snapshot before", load, (newer.id, newer.node_id))
@@ -99,12 +100,13 @@ async def section(context: Context, row: Row, name: str) -> Section | None:
 
 async def section_bytes(context: Context, row: Row, name: str) -> bytes | None:
     """Return a section's bytes as received."""
+    tenant_id = context.require(Permission.READ)
     sha256 = row.sections.get(sections.known_section_name(name))
     if sha256 is None:
         return None
 
     async def load(keys: list[tuple[str, str, str]]) -> list[bytes | None]:
-        found = await snapshots.contents(context.reader, keys)
+        found = await snapshots.contents(context.reader, tenant_id, keys)
         return [found[key].content if key in found else None for key in keys]
 
     content: bytes | None = await context.load("section", load, (row.node_id, name, sha256))
@@ -129,7 +131,9 @@ async def _chosen(context: Context, node_id: str, choice: SnapshotChoice | None)
             found = await reading.snapshot_or_none(context, snapshot_id)
         case SnapshotChoice(id=None, digest=str(digest), time=None):
             required_text("digest", digest)
-            found = await snapshots.snapshot_by_digest(context.reader, node_id, digest)
+            found = await snapshots.snapshot_by_digest(
+                context.reader, context.require(Permission.READ), node_id, digest
+            )
         case SnapshotChoice(id=None, digest=None, time=datetime() as time):
             found = await reading.snapshot_at(context, node_id, time)
         case _:

@@ -118,7 +118,7 @@ async def node_devices(
     context: Context, node_id: str, device_class: str | None, first: int | None, after: str | None
 ) -> Connection:
     """List a node's devices, of one class when given."""
-    select = device_store.SELECT_DEVICES
+    select = device_store.SELECT_DEVICES.where(device_store.devices.c.tenant_id == context.require(Permission.READ))
     if device_class is not None:
         select = select.where(device_store.devices.c.device_class == device_class)
     children = Children("devices", select, device_store.devices.c.node_id, device_class)
@@ -127,7 +127,8 @@ async def node_devices(
 
 async def node_snapshots(context: Context, node_id: str, first: int | None, after: str | None) -> Connection:
     """List a node's snapshots, newest first."""
-    children = Children("snapshots", snapshots.SELECT_SNAPSHOTS, snapshots.snapshots.c.node_id)
+    select = snapshots.SELECT_SNAPSHOTS.where(snapshots.snapshots.c.tenant_id == context.require(Permission.READ))
+    children = Children("snapshots", select, snapshots.snapshots.c.node_id)
     page = asked_page("snapshots", snapshots.NEWEST_FIRST, first, after)
     return await child_connection(context, children, node_id, page)
 
@@ -151,10 +152,11 @@ def _tenant_nodes(context: Context) -> Select[Any]:
 
 async def node_conditions(context: Context, node_id: str) -> Sequence[Row]:
     """Return a node's conditions, by type."""
+    tenant_id = context.require(Permission.READ)
 
     async def load(ids: list[str]) -> list[Sequence[Row]]:
         found: dict[str, list[Row]] = {node_id: [] for node_id in ids}
-        for row in await conditions.conditions_of_nodes(context.reader, ids):
+        for row in await conditions.conditions_of_nodes(context.reader, tenant_id, ids):
             found[row.node_id].append(row)
         return [found[node_id] for node_id in ids]
 
@@ -164,9 +166,10 @@ async def node_conditions(context: Context, node_id: str) -> Sequence[Row]:
 
 async def latest_snapshot(context: Context, node_id: str) -> Row | None:
     """Return a node's newest snapshot."""
+    tenant_id = context.require(Permission.READ)
 
     async def load(ids: list[str]) -> list[Row | None]:
-        rows = await snapshots.latest_snapshots(context.reader, ids)
+        rows = await snapshots.latest_snapshots(context.reader, tenant_id, ids)
         return [rows.get(node_id) for node_id in ids]
 
     row: Row | None = await context.load("latest snapshot", load, node_id)
@@ -175,10 +178,11 @@ async def latest_snapshot(context: Context, node_id: str) -> Row | None:
 
 async def snapshot_at(context: Context, node_id: str, time: datetime) -> Row | None:
     """Return the newest snapshot that a node had at that time."""
+    tenant_id = context.require(Permission.READ)
     storable_time("time", time)
 
     async def load(ids: list[str]) -> list[Row | None]:
-        rows = await snapshots.snapshots_as_of(context.reader, ids, time)
+        rows = await snapshots.snapshots_as_of(context.reader, tenant_id, ids, time)
         return [rows.get(node_id) for node_id in ids]
 
     row: Row | None = await context.load(("snapshot at", time), load, node_id)
@@ -187,9 +191,10 @@ async def snapshot_at(context: Context, node_id: str, time: datetime) -> Row | N
 
 async def inventory_status(context: Context, node_id: str) -> Row:
     """Return where a node's inventory stands."""
+    tenant_id = context.require(Permission.READ)
 
     async def load(ids: list[str]) -> list[Row]:
-        rows = await node_store.inventory_of_nodes(context.reader, ids)
+        rows = await node_store.inventory_of_nodes(context.reader, tenant_id, ids)
         return [rows[node_id] for node_id in ids]
 
     row: Row = await context.load("inventory", load, node_id)
