@@ -31,7 +31,7 @@ class Refused(AgentFailure):
     def __init__(self, message: str, code: Code | None) -> None:
         super().__init__(message)
         self.code = code
-        self.transient = code in {None, Code.RATE_LIMITED}
+        self.transient = code in {None, Code.RATE_LIMITED, Code.UNAVAILABLE}
 
 
 class NotApplied(AgentFailure):

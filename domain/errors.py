@@ -18,6 +18,8 @@ class Code(StrEnum):
     UNSUPPORTED = "UNSUPPORTED"
     CURSOR_EXPIRED = "CURSOR_EXPIRED"
     RATE_LIMITED = "RATE_LIMITED"
+    UNAVAILABLE = "UNAVAILABLE"
+    """The database is away or gave up a wait: the same request may succeed a moment later."""
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is not an error of the program

@@ -9,6 +9,7 @@ from graphql.execution.executor import Executor
 from strawberry.extensions import SchemaExtension
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
+from db.database import TRANSIENT
 from domain.errors import Code, Refusal
 from resolvers.context import Context
 from resolvers.events import FeedEvent
@@ -91,6 +92,10 @@ class Errors(SchemaExtension):
         match cause:
             case Refusal(code=code, message=message):
                 extensions: dict[str, Any] = {"code": code.value, "requestId": request_id}
+            case _ if isinstance(cause, TRANSIENT):
+                _log.warning("the database is away", request_id=request_id, path=error.path, error=repr(cause))
+                message = "the database is away for the moment; try again"
+                extensions = {"code": Code.UNAVAILABLE.value, "requestId": request_id}
             case None | GraphQLError():  # a document or variables that GraphQL itself refuses
                 message = error.message
                 extensions = {"code": Code.INVALID_INPUT.value, **(error.extensions or {}), "requestId": request_id}

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import orjson
 import strawberry
+import structlog
 from cross_web import AsyncHTTPRequestAdapter, HTTPException
 from graphql import GraphQLError
 from starlette.requests import Request
@@ -20,6 +21,7 @@ from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_
 from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import BaseGraphQLTransportWSHandler
 from strawberry.subscriptions.protocols.graphql_transport_ws.types import Message, SubscribeMessage
 
+from db.database import TRANSIENT
 from db.identifiers import new_id
 from domain.access import Principal
 from domain.errors import Code, Refusal
@@ -27,6 +29,7 @@ from resolvers.context import Context, Services
 from web.authentication import authenticate
 
 SEND_SECONDS_MAX: Final = 30
+_log = structlog.get_logger("graphql")
 SUBSCRIPTIONS_PER_SOCKET_MAX: Final = 100
 INIT_SECONDS_MAX: Final = 10
 
@@ -109,6 +112,10 @@ class GraphQLView(GraphQL[Context, None]):
         except Refusal as refusal:
             headers = {"WWW-Authenticate": 'Bearer realm="fleetgraph"'}
             return _error(request, 401, refusal.code, refusal.message, headers)
+        except TRANSIENT as error:
+            _log.warning("the database is away", error=repr(error))
+            message = "the database is away for the moment; try again"
+            return _error(request, 503, Code.UNAVAILABLE, message, {"Retry-After": "1"})
         except HTTPException as refusal:
             return _error(request, refusal.status_code, Code.INVALID_INPUT, refusal.reason, {})
 
