@@ -109,12 +109,6 @@ class Transaction:
         text, values = compiled(statement, args)
         await self._connection.execute(text, *values)
 
-    @asynccontextmanager
-    async def savepoint(self) -> AsyncIterator[None]:
-        """Undo only what happens inside when it fails."""
-        async with self._connection.transaction():
-            yield
-
 
 class Reader:
     """The reads of one operation; with `snapshot` they all see one view of the data, on one connection.

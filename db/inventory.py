@@ -77,7 +77,6 @@ where {PENDING} and ($2::text is null or i.node_id = $2)
 order by i.reported_at limit $1
 for update of i, n skip locked
 """  # noqa: S608
-_PENDING_ANY = f"select exists (select from node_inventory where {PENDING})"  # noqa: S608 - as above
 _SECTIONS = """
 select s.node_id, s.name, s.sha256, s.content
 from unnest($1::text[], $2::text[], $3::text[]) as w (node_id, name, sha256)
@@ -154,11 +153,6 @@ async def store_sections(
 async def claim_pending(tx: Transaction, limit: int, node_id: NodeId | None = None) -> list[Row]:
     """Lock up to `limit` nodes whose inventory is ready to be applied (or that one), oldest report first."""
     return await tx.fetch(_CLAIM, limit, node_id)
-
-
-async def any_pending(tx: Transaction) -> bool:
-    """Say whether some inventory waits to be applied."""
-    return bool(await tx.value(_PENDING_ANY))
 
 
 async def section_contents(

@@ -5,6 +5,8 @@ from typing import Annotated, Any, ClassVar, cast
 
 import strawberry
 
+from domain.diff import ChangeType
+from domain.events import CONDITION_CHANGED, INVENTORY_CHANGED
 from resolvers import inventories, reading
 from resolvers.events import EventQuery, FeedEvent
 from schema.arguments import listed
@@ -20,18 +22,9 @@ class Event:
     """What every event has."""
 
     graph_types: ClassVar[dict[str, str]] = {
-        "node.inventory.changed": "NodeInventoryChanged",
-        "node.condition.changed": "NodeConditionChanged",
-        "node.gpu.missing": "NodeHardwareChanged",
-        "node.gpu.added": "NodeHardwareChanged",
-        "node.mig.layout.changed": "NodeHardwareChanged",
-        "node.disk.replaced": "NodeHardwareChanged",
-        "node.driver.changed": "NodeHardwareChanged",
-        "node.nic.replaced": "NodeHardwareChanged",
-        "node.memory.changed": "NodeHardwareChanged",
-        "node.cpu.changed": "NodeHardwareChanged",
-        "node.firmware.changed": "NodeHardwareChanged",
-        "node.kernel.changed": "NodeHardwareChanged",
+        INVENTORY_CHANGED: "NodeInventoryChanged",
+        CONDITION_CHANGED: "NodeConditionChanged",
+        **{change.value: "NodeHardwareChanged" for change in ChangeType},
     }
 
     id: strawberry.ID = strawberry.field(description="The event's id.")

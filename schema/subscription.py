@@ -5,6 +5,7 @@ from typing import Annotated, cast
 
 import strawberry
 
+from domain.events import INVENTORY_CHANGED
 from resolvers import events as cases
 from resolvers.events import EventQuery
 from schema.arguments import FeedAfter, listed
@@ -29,7 +30,7 @@ class Subscription:
     ) -> AsyncIterator[NodeInventoryChanged]:
         """Follow `node.inventory.changed`."""
         query = EventQuery(
-            types=frozenset({"node.inventory.changed"}),
+            types=frozenset({INVENTORY_CHANGED}),
             node_ids=frozenset(listed("nodeIds", node_ids)),
             nodes=node_query(filter),
         )
