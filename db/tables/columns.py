@@ -42,6 +42,11 @@ def jsonb(default: str | None = "{}", **options: Any) -> Any:  # noqa: ANN401
     return Field(sa_type=JSONB, sa_column_kwargs=kwargs, **options)
 
 
+def computed_jsonb(expression: str) -> Any:  # noqa: ANN401
+    """Declare a jsonb column that the database keeps computed from others of its row."""
+    return Field(sa_column=sa.Column(JSONB, sa.Computed(expression, persisted=True), nullable=False))
+
+
 def texts() -> Any:  # noqa: ANN401
     """Declare a text array that is empty by default."""
     return Field(sa_type=TEXT_ARRAY, sa_column_kwargs={"server_default": sa.text("'{}'::text[]")})

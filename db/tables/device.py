@@ -15,6 +15,8 @@ class DeviceRow(SQLModel, table=True):
         sa.Index("devices_node_idx", "node_id", "id"),
         sa.Index("devices_page_idx", "tenant_id", "id"),
         sa.Index("devices_class_idx", "tenant_id", "device_class", "id"),
+        # JSON has no NaN and no infinity, and NaN sorts above infinity.
+        sa.CheckConstraint("vram_gib < 'Infinity'::double precision", name="vram_finite"),
     )
 
     id: str = columns.text_key()

@@ -9,6 +9,9 @@ from db.tables.columns import Moment
 SEARCHED_TEXT = "(((coalesce(hostname, '') || ' ') || coalesce(display_name, '')) || ' ') || identity_key"
 """What a text filter looks in, with the parentheses that PostgreSQL would print: `alembic check` compares texts."""
 
+EFFECTIVE_LABELS = "(((agent_labels || operator_labels) || inventory_labels) || system_labels)"
+"""What a node's labels are: the later source covers the earlier (rule 6); written as PostgreSQL would print it."""
+
 
 class NodeRow(SQLModel, table=True):
     """A machine of the fleet; its state is several independent axes."""
@@ -44,7 +47,11 @@ class NodeRow(SQLModel, table=True):
     trust: str = columns.text("platform")
     generation: int = columns.number(0)
     observed_generation: int = columns.number(0)
-    labels: dict[str, str] = columns.jsonb()
+    agent_labels: dict[str, str] = columns.jsonb()
+    operator_labels: dict[str, str] = columns.jsonb()
+    inventory_labels: dict[str, str] = columns.jsonb()
+    system_labels: dict[str, str] = columns.jsonb()
+    labels: dict[str, str] = columns.computed_jsonb(EFFECTIVE_LABELS)
     no_schedule_reasons: list[str] = columns.texts()
     agent_version: str | None = columns.text(nullable=True)
     protocol: str | None = columns.text(nullable=True)
