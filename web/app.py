@@ -14,6 +14,7 @@ from resolvers.context import Services
 from resolvers.feed import Feed
 from schema.graph import build
 from web.body_limit import BodyLimit
+from web.compression import COMPRESSION
 from web.console import console_routes
 from web.graphql_view import GraphQLView
 from web.health import health_routes
@@ -42,4 +43,4 @@ def application(services: Services, settings: Settings) -> Starlette:
         body_bytes_max=settings.body_bytes_max,
         decompressed_bytes_max=settings.decompressed_bytes_max,
     )
-    return Starlette(routes=routes, middleware=[limit])
+    return Starlette(routes=routes, middleware=[COMPRESSION, limit])
