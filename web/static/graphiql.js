@@ -1,6 +1,7 @@
 // GraphiQL with the console's token: queries over HTTP, subscriptions over graphql-transport-ws.
 
 import { ask } from "./console/api.js";
+import { START } from "./console/queries.js";
 import { storedToken, storeToken } from "./console/session.js";
 
 const { React, ReactDOM, GraphiQL, graphqlWs } = window;
@@ -53,7 +54,7 @@ async function sayWho() {
     return;
   }
   try {
-    tokenState.textContent = (await ask("query Viewer { viewer { name } }")).viewer.name;
+    tokenState.textContent = (await ask(START)).viewer.name;
   } catch (error) {
     tokenState.textContent = error.message;
   }

@@ -1,5 +1,6 @@
 // Queries over HTTP.
 
+import { DOCUMENT } from "./queries.js";
 import { storedToken } from "./session.js";
 
 /** What went wrong, with the code of `extensions.code`, or UNREACHABLE when no answer came. */
@@ -15,14 +16,14 @@ export const errorOf = (error) => new ApiError(error.message, error.extensions?.
 
 const ANSWER_MS_MAX = 30_000;
 
-/** Return the data of an operation; raises ApiError. */
-export async function ask(query, variables = {}, token = storedToken()) {
+/** Return the data of one of the operations of `queries.js`; raises ApiError. */
+export async function ask(operationName, variables = {}, token = storedToken()) {
   let response;
   try {
     response = await fetch("/graphql", {
       method: "POST",
       headers: { "Content-Type": "application/json", Authorization: `Bearer ${token}` },
-      body: JSON.stringify({ query, variables }),
+      body: JSON.stringify({ query: DOCUMENT, operationName, variables }),
       signal: AbortSignal.timeout(ANSWER_MS_MAX),
     });
   } catch (cause) {

@@ -1,7 +1,7 @@
 // The live feed over graphql-transport-ws: every event once, in order, over reconnects.
 
 import { errorOf } from "./api.js";
-import { EVENTS } from "./queries.js";
+import { DOCUMENT, EVENTS } from "./queries.js";
 
 const RETRY_MS_MIN = 500;
 const RETRY_MS_MAX = 15_000;
@@ -60,7 +60,11 @@ export class Feed {
     this.heard();
     switch (message.type) {
       case "connection_ack":
-        this.send({ id: "feed", type: "subscribe", payload: { query: EVENTS, variables: { after: this.cursor } } });
+        this.send({
+          id: "feed",
+          type: "subscribe",
+          payload: { query: DOCUMENT, operationName: EVENTS, variables: { after: this.cursor } },
+        });
         this.after(SETTLED_MS, () => (this.failures = 0));
         this.handlers.onStatus("live");
         break;
