@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+import strawberry
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route, WebSocketRoute
@@ -16,9 +17,11 @@ from schema.graph import build
 from web.body_limit import BodyLimit
 from web.compression import COMPRESSION
 from web.console import console_routes
+from web.documents import Documents
 from web.graphql_view import GraphQLView
 from web.health import health_routes
 from web.settings import Settings
+from web.trusted_documents import trusted_documents
 
 
 def utc_now() -> datetime:
@@ -35,8 +38,10 @@ async def open_services(database: Database, hints: Hints) -> AsyncIterator[Servi
 
 
 def application(services: Services, settings: Settings) -> Starlette:
-    """Make the ASGI application; who runs it also runs `services.feed`."""
-    view = GraphQLView(build(), services, settings.allowed_origins)
+    """Make the ASGI application; who runs it also runs `services.feed`. Raises ManifestRefused."""
+    graph = build()
+    documents = _documents(settings, graph)
+    view = GraphQLView(graph, services, documents, settings.allowed_origins)
     routes = [Route("/graphql", view), WebSocketRoute("/graphql", view), *health_routes(services), *console_routes()]
     limit = Middleware(
         BodyLimit,
@@ -44,3 +49,10 @@ def application(services: Services, settings: Settings) -> Starlette:
         decompressed_bytes_max=settings.decompressed_bytes_max,
     )
     return Starlette(routes=routes, middleware=[COMPRESSION, limit])
+
+
+def _documents(settings: Settings, graph: strawberry.Schema) -> Documents:
+    if settings.trusted_documents is None:
+        return Documents()
+    schema = graph._schema  # noqa: SLF001 - Strawberry has no accessor
+    return Documents(trusted_documents(settings.trusted_documents, schema))

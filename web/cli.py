@@ -28,6 +28,7 @@ from web.first_start import default_tenant, first_operator_token
 from web.logging import configure_logging
 from web.server import AddressTaken, background, open_database, reconciling, serving, stop_signals
 from web.settings import Settings
+from web.trusted_documents import ManifestRefused
 
 app: Final = typer.Typer(
     name="fleetgraph",
@@ -42,6 +43,7 @@ _EXPECTED: Final = (
     UnreachableDatabase,
     UnsupportedDatabase,
     AddressTaken,
+    ManifestRefused,
     OSError,
     asyncpg.PostgresError,
     asyncpg.InterfaceError,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import orjson
 import strawberry
@@ -15,8 +15,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
 from strawberry.exceptions import ConnectionRejectionError
-from strawberry.http import GraphQLRequestData
+from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData, GraphQLRequestProtocol
 from strawberry.http.exceptions import WebSocketDisconnected
+from strawberry.http.parse_content_type import parse_content_type
 from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_PROTOCOL
 from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import BaseGraphQLTransportWSHandler
 from strawberry.subscriptions.protocols.graphql_transport_ws.types import Message, SubscribeMessage
@@ -27,6 +28,7 @@ from domain.access import Principal
 from domain.errors import Code, Refusal
 from resolvers.context import Context, Services
 from web.authentication import authenticate
+from web.documents import PERSISTED_QUERY_NOT_FOUND, DocumentRefused, Documents
 
 SEND_SECONDS_MAX: Final = 30
 _log = structlog.get_logger("graphql")
@@ -58,27 +60,34 @@ class Operations(BaseGraphQLTransportWSHandler[Context, None]):
             await super().handle_message(message)
 
     async def handle_subscribe(self, message: SubscribeMessage) -> None:
-        """Start an operation, unless the socket has enough of them."""
-        full = len(self.operations) >= SUBSCRIPTIONS_PER_SOCKET_MAX
-        if not full or not self.connection_acknowledged or message["id"] in self.operations:
-            await super().handle_subscribe(message)
+        """Start an operation, unless the socket has enough of them or the payload means no document."""
+        if not self.connection_acknowledged or message["id"] in self.operations:
+            await super().handle_subscribe(message)  # which closes the socket
             return
-        error = GraphQLError(
-            f"this socket runs {SUBSCRIPTIONS_PER_SOCKET_MAX} operations, the most it may",
-            extensions={"code": Code.RATE_LIMITED.value, "requestId": self.context.request_id},
-        )
-        await self.send_message({"id": message["id"], "type": "error", "payload": [error.formatted]})
+        if len(self.operations) >= SUBSCRIPTIONS_PER_SOCKET_MAX:
+            said = f"this socket runs {SUBSCRIPTIONS_PER_SOCKET_MAX} operations, the most it may"
+            await self._refuse(message["id"], Code.RATE_LIMITED, said)
+            return
+        payload = message["payload"]
+        try:
+            payload["query"] = cast("GraphQLView", self.view).documents.text(payload)
+        except DocumentRefused as refused:
+            await self._refuse(message["id"], refused.code, refused.message)
+            return
+        await super().handle_subscribe(message)
+
+    async def _refuse(self, operation: str, code: str, message: str) -> None:
+        error = GraphQLError(message, extensions={"code": code, "requestId": self.context.request_id})
+        await self.send_message({"id": operation, "type": "error", "payload": [error.formatted]})
 
 
 def _malformed(message: object) -> str | None:
     """Say what is wrong with a message of a client; https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md."""
     match message:
-        case {"type": "subscribe", "id": str(), "payload": {"query": str(), **more}}:
-            if isinstance(more.get("variables"), dict | None) and isinstance(more.get("operationName"), str | None):
-                return None
-            return "a subscribe payload's variables are an object and its operationName is a string"
+        case {"type": "subscribe", "id": str(), "payload": dict(payload)}:
+            return _malformed_request(payload)
         case {"type": "subscribe"}:
-            return "a subscribe message has a string id and a payload with a string query"
+            return "a subscribe message has a string id and a payload, an object"
         case {"type": "complete", "id": id_} if not isinstance(id_, str):
             return "a complete message has a string id"
         case {"type": str()}:
@@ -87,13 +96,28 @@ def _malformed(message: object) -> str | None:
             return "a message is an object with a string type"
 
 
+def _malformed_request(request: Mapping[str, Any]) -> str | None:
+    """Say what is wrong with a request's parts of known types; its document may be named in other ways than `query`."""
+    for name, kind, wanted in (
+        ("query", str, "a string"),
+        ("variables", dict, "an object"),
+        ("operationName", str, "a string"),
+        ("extensions", dict, "an object"),
+    ):
+        if not isinstance(request.get(name), kind | None):
+            return f"`{name}` must be {wanted} or null"
+    return None
+
+
 class GraphQLView(GraphQL[Context, None]):
     """Strawberry's ASGI view with our authentication."""
 
     websocket_adapter_class = TextFrames
     graphql_transport_ws_handler_class = Operations
 
-    def __init__(self, schema: strawberry.Schema, services: Services, allowed_origins: tuple[str, ...]) -> None:
+    def __init__(
+        self, schema: strawberry.Schema, services: Services, documents: Documents, allowed_origins: tuple[str, ...]
+    ) -> None:
         super().__init__(
             schema,
             graphql_ide=None,
@@ -103,6 +127,7 @@ class GraphQLView(GraphQL[Context, None]):
             max_subscriptions_per_connection=SUBSCRIPTIONS_PER_SOCKET_MAX,
             allowed_origins=allowed_origins,
         )
+        self.documents = documents
         self._services = services
 
     async def run(self, request: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - Strawberry's signature
@@ -116,18 +141,40 @@ class GraphQLView(GraphQL[Context, None]):
             _log.warning("the database is away", error=repr(error))
             message = "the database is away for the moment; try again"
             return _error(request, 503, Code.UNAVAILABLE, message, {"Retry-After": "1"})
+        except DocumentRefused as refused:
+            return self._document_refused(request, refused)
         except HTTPException as refusal:
             return _error(request, refusal.status_code, Code.INVALID_INPUT, refusal.reason, {})
 
     async def parse_http_body(self, request: AsyncHTTPRequestAdapter) -> GraphQLRequestData | list[GraphQLRequestData]:
-        """Read what to execute; Strawberry leaves the query and the operation's name to whoever executes them."""
-        given = await super().parse_http_body(request)
-        if isinstance(given, GraphQLRequestData):
-            if not given.query:
-                raise HTTPException(400, "the request has no `query`")
-            if not isinstance(given.operation_name, str | None):
-                raise HTTPException(400, "`operationName` must be a string or null")
-        return given
+        """Read what to execute, after `get_context` has authenticated; Strawberry's own reads no `documentId`."""
+        transport = self._get_stream_transport_from_headers(request.headers)
+        if request.method == "GET":
+            if transport is None:  # said before a document is looked for: a client would not find out until it is known
+                raise HTTPException(400, "queries and mutations are sent by POST, and GET is for event streams")
+            given = self.parse_query_params(request.query_params)
+        elif parse_content_type(request.content_type or "")[0] == "application/json":
+            given = self.parse_json(await request.get_body())
+        else:
+            raise HTTPException(400, "the content type must be application/json")
+        wrong = _malformed_request(given)
+        if wrong:
+            raise HTTPException(400, wrong)
+        text = self.documents.text(given)
+        protocol: GraphQLRequestProtocol = transport.protocol if transport else "http"
+        return GraphQLRequestData(
+            text, given.get("variables"), given.get("operationName"), given.get("extensions"), protocol
+        )
+
+    def _document_refused(self, request: Request, refused: DocumentRefused) -> Response:
+        # Apollo's clients and urql look for their code in an answer that is otherwise a good one.
+        status = 200 if refused.code == PERSISTED_QUERY_NOT_FOUND else 400
+        transport = self._get_stream_transport_from_headers(request.headers)
+        if transport is None:
+            return _error(request, status, refused.code, refused.message, {})
+        answer, headers = _refusal(request, refused.code, refused.message)
+        events = transport.encode_next(answer, self.encode_json_string) + transport.encode_complete()
+        return Response(events, headers={**transport.headers, **headers})
 
     def parse_json(self, data: str | bytes) -> dict[str, Any]:
         """Decode a body: an object, because batches are not taken."""
@@ -184,11 +231,16 @@ class GraphQLView(GraphQL[Context, None]):
         return orjson.loads(data)
 
 
-def _error(request: Request, status: int, code: Code, message: str, headers: Mapping[str, str]) -> Response:
+def _error(request: Request, status: int, code: str, message: str, headers: Mapping[str, str]) -> Response:
+    answer, named = _refusal(request, code, message)
+    return JSONResponse(answer, status, headers={**headers, **named})
+
+
+def _refusal(request: Request, code: str, message: str) -> tuple[GraphQLHTTPResponse, dict[str, str]]:
+    """Return an answer that is one error, and the header that names the request."""
     request_id = getattr(request.state, "request_id", None)
-    error = {"message": message, "extensions": {"code": code.value, "requestId": request_id}}
-    named = {"X-Request-Id": request_id} if request_id else {}
-    return JSONResponse({"data": None, "errors": [error]}, status, headers={**headers, **named})
+    error = {"message": message, "extensions": {"code": code, "requestId": request_id}}
+    return {"data": None, "errors": [error]}, {"X-Request-Id": request_id} if request_id else {}
 
 
 async def _until(stopping: asyncio.Event, stream: AsyncIterator[str]) -> AsyncIterator[str]:

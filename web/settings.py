@@ -38,6 +38,11 @@ class Settings(BaseSettings):
     decompressed_bytes_max: int = Field(
         default=64 * 2**20, ge=1024, description="Largest request body, after decompression."
     )
+    trusted_documents: Path | None = Field(
+        default=None,
+        description="Manifest of the only documents to execute, besides the console's and the agents'; "
+        "see docs/clients.md.",
+    )
     allowed_origins: tuple[str, ...] = Field(
         default=(), description="Origins besides the server's own that may open sockets."
     )

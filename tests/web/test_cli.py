@@ -79,3 +79,15 @@ async def test_a_wrong_setting_is_named_with_its_value(variable: str, value: str
     status, _, errors = await fleetgraph("token", "list", **{variable: value})
     assert status == 1
     assert f"{variable}={value}" in errors
+
+
+async def test_a_manifest_of_trusted_documents_that_cannot_be_used_stops_the_start(
+    database_url: str, tmp_path: Path
+) -> None:
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text('{"role-1": "{ nowhere }"}')
+    env = {"DATABASE_URL": database_url, "FLEETGRAPH_PORT": "0", "FLEETGRAPH_TRUSTED_DOCUMENTS": str(manifest)}
+    status, _, errors = await fleetgraph("serve", **env)
+    assert status == 1
+    assert f"FLEETGRAPH_TRUSTED_DOCUMENTS={manifest}: entry 'role-1': Cannot query field 'nowhere'" in errors
+    assert "Traceback" not in errors
