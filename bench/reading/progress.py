@@ -1,0 +1,13 @@
+"""What the bench is doing, for who waits: on standard error, so that the answer stands alone."""
+
+import sys
+import time
+from typing import Final
+
+_BEGUN: Final = time.monotonic()
+
+
+def say(line: str) -> None:
+    """Say what is done next."""
+    sys.stderr.write(f"reads {time.monotonic() - _BEGUN:4.0f} s: {line}\n")
+    sys.stderr.flush()

@@ -1,0 +1,129 @@
+"""One run: a PostgreSQL of its own, the fleets, the sides, the measurements; all of it ends with the run."""
+
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from bench.reading.agreement import check_agreement, far_places
+from bench.reading.asked import PAGE, all_asked, listed, one
+from bench.reading.figures import Seen
+from bench.reading.fleet import Fleet, make_fleet
+from bench.reading.load import CONNECTIONS, ensure_wrk
+from bench.reading.measure import Meter, Plan
+from bench.reading.peer import installing, version
+from bench.reading.processes import peak_mib
+from bench.reading.progress import say
+from bench.reading.rounds import Figure
+from bench.reading.sides import POOL_SIZE, Kind, Side, Started
+from db.embedded import EmbeddedPostgres
+
+# A server of its own on a machine of this size; everything that makes writes durable is as it is by default.
+_POSTGRES: Final = {
+    "shared_buffers": "1GB",
+    "effective_cache_size": "4GB",
+    "maintenance_work_mem": "256MB",
+    "max_wal_size": "4GB",
+    "track_io_timing": "off",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many nodes the compared fleet has, and those beside it that show what growth costs."""
+
+    nodes: int
+    beside: tuple[int, ...]
+
+
+class Run:
+    """What runs, and where."""
+
+    def __init__(self, started: Started, postgres: EmbeddedPostgres, meter: Meter) -> None:
+        self._started = started
+        self._postgres = postgres
+        self._meter = meter
+
+    def fleet(self, nodes: int) -> Fleet:
+        """Make a fleet in a database of its own."""
+        say(f"making {nodes:,} nodes …")
+        name = f"reads_{nodes}"
+        return make_fleet(self._postgres.dsn("postgres"), self._postgres.dsn(name), name, nodes)
+
+    def see(self, fleet: Fleet, beside: Sequence[int], setting: Mapping[str, Any]) -> Seen:
+        """Compare the sides on a fleet, and ours with itself on fleets of other sizes."""
+        sides = self._started.sides((kind, fleet) for kind in Kind)
+        reads = self._reads(fleet, sides)
+        peaks = {side.kind.value: peak_mib(side.process) for side in sides}
+        fleets = [fleet, *(self.fleet(nodes) for nodes in beside)]
+        ours = [sides[0], *self._started.sides((Kind.COMPILED, other) for other in fleets[1:])]
+        return Seen(setting, reads, self._growth(fleets, ours), peaks)
+
+    def _reads(self, fleet: Fleet, sides: Sequence[Side]) -> dict[str, dict[str, Figure]]:
+        by_kind = {side.kind: side for side in sides}
+        asked = all_asked(fleet, far_places(by_kind[Kind.COMPILED], by_kind[Kind.POSTGRAPHILE]))
+        say("comparing answers …")
+        for each in asked:
+            check_agreement(sides, each)
+        found = {}
+        for each in asked:
+            figures = self._meter.measure(sides, each)
+            found[each.name] = {side.kind.value: figure for side, figure in figures.items()}
+            # Under load nobody may have begun to answer otherwise.
+            check_agreement(list(figures), each)
+        return found
+
+    def _growth(self, fleets: Sequence[Fleet], ours: Sequence[Side]) -> dict[str, dict[str, Figure]]:
+        found = {}
+        for each in (listed(PAGE), one(fleets[0])):
+            figures = self._meter.measure(ours, each)
+            by_nodes = {fleet.nodes: figures[side] for fleet, side in zip(fleets, ours, strict=True) if side in figures}
+            found[each.name] = {str(nodes): by_nodes[nodes] for nodes in sorted(by_nodes)}
+        return found
+
+
+def measured(sizes: Sizes, plan: Plan) -> Seen:
+    """Run the whole bench; raises CannotMeasure."""
+    ensure_wrk()
+    with ExitStack() as stack:
+        folder = stack.enter_context(_folder())
+        wait_for_peer = stack.enter_context(installing(folder))
+        base = folder / "pg"
+        say("starting PostgreSQL …")
+        postgres = stack.enter_context(EmbeddedPostgres(base, _POSTGRES))
+        postmaster = psutil.Process(int((base / "data" / "postmaster.pid").read_text().splitlines()[0]))
+        run = Run(Started(stack, folder), postgres, Meter(plan, folder, postmaster))
+        fleet = run.fleet(sizes.nodes)
+        wait_for_peer()
+        return run.see(fleet, sizes.beside, _setting(sizes, plan))
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    # Not the checkout: the unprivileged user whom root's PostgreSQL runs as must be able to enter it.
+    folder = Path(tempfile.mkdtemp(prefix="fg-reads-"))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _setting(sizes: Sizes, plan: Plan) -> dict[str, Any]:
+    return {
+        "nodes": sizes.nodes,
+        "connections": CONNECTIONS,
+        "pool_size": POOL_SIZE,
+        "rounds": plan.rounds,
+        "seconds": plan.seconds,
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "postgraphile": version(),
+    }

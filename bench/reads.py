@@ -1,0 +1,68 @@
+"""Measure reads: this server, its plain execution, hand-written SQL and PostGraphile on the same rows.
+
+`.venv/bin/python bench/reads.py [--quick] [--json] [--nodes N] [--seconds S]`; how to read what it prints stands in
+docs/performance.md. The exit status is 1 when it could not measure.
+"""
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import Final
+
+from bench.reading.asked import FAR_PAGE_NUMBER, PAGE
+from bench.reading.errors import CannotMeasure
+from bench.reading.measure import Plan
+from bench.reading.progress import say
+from bench.reading.report import report
+from bench.reading.run import Sizes, measured
+from db.embedded import EmbeddedPostgresError
+
+_NODES: Final = 10_000
+_NODES_MIN: Final = (FAR_PAGE_NUMBER + 1) * PAGE
+_SMALL: Final = 1_000
+_LARGE: Final = 100_000
+_INTERRUPTED: Final = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the bench with its arguments (None: those of the process); returns the exit status."""
+    parser = argparse.ArgumentParser(prog="bench/reads.py", description="Measure reads against their peers.")
+    parser.add_argument("--quick", action="store_true", help="short rounds and no large fleet: under two minutes")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--nodes", type=int, default=_NODES, help=f"size of the fleet (default {_NODES})")
+    parser.add_argument("--seconds", type=int, help="length of a round (default 3, with --quick 1)")
+    given = parser.parse_args(arguments)
+    if given.nodes < _NODES_MIN:
+        parser.error(f"--nodes {given.nodes}: at least {_NODES_MIN}, for page {FAR_PAGE_NUMBER} of the list")
+    if given.seconds is not None and given.seconds < 1:
+        parser.error(f"--seconds {given.seconds}: at least 1")
+    seconds = given.seconds or (1 if given.quick else 3)
+    quick = Plan(2, seconds, 3 * seconds, plain=frozenset({"list_100", "one"}))
+    plan = quick if given.quick else Plan(3, seconds, 15 * seconds)
+    sizes = Sizes(given.nodes, tuple({_SMALL} if given.quick else {_SMALL, _LARGE} - {given.nodes}))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    try:
+        seen = measured(sizes, plan)
+    except (CannotMeasure, EmbeddedPostgresError) as error:
+        say(str(error))
+        return 1
+    except KeyboardInterrupt:
+        say("interrupted")
+        return _INTERRUPTED
+    print(json.dumps(seen.document(), indent=2) if given.json else report(seen))
+    return 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a handler's signature
+    # Once: what is being stopped then is stopped to the end.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())
