@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from db.database import Reader, Row, Transaction
+from db.database import Row, Transaction
 from domain.conditions import Condition
 from domain.ids import NodeId, TenantId
 
 _OF_NODES = """
 select node_id, type, status, reason, message, since, no_schedule from node_conditions
-where node_id = any ($1) and ($2::text is null or tenant_id = $2) order by node_id, type
+where node_id = any ($1) order by node_id, type
 """
 _SAVE = """
 insert into node_conditions (node_id, tenant_id, type, status, reason, message, since, no_schedule)
@@ -34,11 +34,9 @@ class NodeCondition:
     condition: Condition
 
 
-async def conditions_of_nodes(
-    source: Transaction | Reader, tenant_id: TenantId | None, node_ids: Sequence[str]
-) -> list[Row]:
-    """Return the conditions of many nodes of a tenant, by type; reconcilers work for every tenant (None)."""
-    return await source.fetch(_OF_NODES, list(node_ids), tenant_id)
+async def conditions_of_nodes(tx: Transaction, node_ids: Sequence[str]) -> list[Row]:
+    """Return the conditions of many nodes, by type, of whatever tenant."""
+    return await tx.fetch(_OF_NODES, list(node_ids))
 
 
 async def save_conditions(tx: Transaction, changed: Sequence[NodeCondition]) -> None:

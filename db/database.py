@@ -1,7 +1,7 @@
 """The pool, and the two ways to use it: a transaction that writes, and a snapshot that reads."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -12,6 +12,8 @@ from sqlalchemy.dialects.postgresql import asyncpg as dialect
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from db.views.plan import Compiled
+
 _DIALECT: Final = dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it without types
 STATEMENT_SECONDS_MAX: Final = 30
 POOL_SIZE_MAX: Final = 16
@@ -19,9 +21,14 @@ _SERVER_SETTINGS: Final = {
     "application_name": "fleetgraph",
     # Compiling a plan costs more than any of these statements takes.
     "jit": "off",
+    # Times in JSON are written in the session's zone.
+    "timezone": "UTC",
     "statement_timeout": str(STATEMENT_SECONDS_MAX * 1000),
     "idle_in_transaction_session_timeout": "60000",
 }
+
+ABSENT_VALUE: Final = "FG001"
+"""SQLSTATE of `absent_value()`."""
 
 TRANSIENT: Final = (
     OSError,
@@ -134,6 +141,22 @@ class Reader:
         text, values = compiled(statement, args)
         async with self._lock:
             return await (await self._open()).fetch(text, *values)
+
+    async def texts(self, compiled: Compiled, values: Sequence[Any]) -> list[Row] | None:
+        """Run a plan's statement and return its rows; None when it met a value that may not be absent.
+
+        What was read before is no longer of one snapshot with what follows then: the statement ended it.
+        """
+        try:
+            return await self.fetch(compiled.text, *compiled.arguments(values))
+        except asyncpg.PostgresError as error:
+            if error.sqlstate != ABSENT_VALUE:
+                raise
+        async with self._lock:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            await self._database.give_back(connection)
+        return None
 
     async def first(self, statement: Statement, *args: Any) -> Row | None:  # noqa: ANN401
         """Run a statement and return its first row, if any."""

@@ -1,52 +1,23 @@
 """Devices: planned ones in, rows out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Select
 from sqlalchemy.dialects import postgresql
 
 from db.database import Row, Transaction
-from db.nodes import any_of
-from db.paging import Order
-from db.tables import DeviceRow
+from db.tables import DeviceRow, table_of
 from db.tables.columns import JSONB
 from domain.availability import Availability
 from domain.device import Device, DeviceClass
 from domain.ids import DeviceId, NodeId, TenantId
 
-devices: Final = DeviceRow.__table__  # type: ignore[attr-defined]  # SQLModel gives table classes this attribute
-SELECT_DEVICES: Final[Select[Any]] = sa.select(sa.literal_column("'Device'").label("typename"), *devices.c)
-BY_ID: Final = Order("id", (devices.c.id,), ("id",))
-
+devices: Final = table_of(DeviceRow)
 _OF_NODES = "select * from devices where node_id = any ($1) order by node_id, id"
 _OWNERS = "select id, node_id, tenant_id from devices where id = any ($1)"
 _DELETE = "delete from devices where id = any ($1) and node_id = any ($2)"
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceQuery:
-    """Which devices; an empty tuple asks nothing."""
-
-    ids: tuple[str, ...] = ()
-    node_ids: tuple[str, ...] = ()
-    classes: tuple[str, ...] = ()
-    healthy: bool | None = None
-
-    def conditions(self, tenant_id: TenantId) -> list[ColumnElement[bool]]:
-        """Return the WHERE conditions, the tenant's first."""
-        listed: tuple[tuple[ColumnElement[Any], tuple[str, ...]], ...] = (
-            (devices.c.id, self.ids),
-            (devices.c.node_id, self.node_ids),
-            (devices.c.device_class, self.classes),
-        )
-        found = [devices.c.tenant_id == tenant_id]
-        found += [column == any_of(values) for column, values in listed if values]
-        if self.healthy is not None:
-            found.append(devices.c.healthy.is_(self.healthy))
-        return found
 
 
 _FACTS: Final = tuple(field.name for field in fields(Device))

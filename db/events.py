@@ -6,17 +6,15 @@ from datetime import datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy import Select
 
 from db.database import Reader, Row, Transaction
+from db.declared.events import VARIANT, log
 from db.identifiers import new_id
-from db.nodes import any_of
-from db.tables import EventRow
+from db.views.plan import compile_statement
 from domain.cursor import FeedCursor
 from domain.ids import NodeId, TenantId
 
 FORGOTTEN_MAX: Final = 10_000
-log: Final = EventRow.__table__  # type: ignore[attr-defined]  # SQLModel gives table classes this attribute
 
 _WRITE = """
 insert into outbox (id, tenant_id, node_id, type, payload)
@@ -45,10 +43,12 @@ from head
 where exists (select from moved)
 returning feed_head.position, (select count(*) from moved) as count
 """
-_AFTER = """
-select position, id, tenant_id, node_id, type, payload, at, transaction
-from events where position > $1 order by position limit $2
-"""
+_AFTER: Final = compile_statement(
+    sa.select(VARIANT.label("typename"), *log.c)
+    .where(log.c.position > sa.bindparam("v0", type_=sa.BigInteger()))
+    .order_by(log.c.position)
+    .limit(sa.bindparam("v1", type_=sa.BigInteger()))
+)
 _HEAD = "select position, floor from feed_head"
 # Without waiting events every change this snapshot saw has its position already; with some, the cursor must say which.
 _HERE = """
@@ -103,7 +103,7 @@ async def place_events(tx: Transaction, limit: int) -> tuple[int, int]:
 
 async def events_after(source: Transaction | Reader, position: int, limit: int) -> list[Row]:
     """Return the next events of every tenant, in order."""
-    return await source.fetch(_AFTER, position, limit)
+    return await source.fetch(_AFTER.text, *_AFTER.arguments([position, limit]))
 
 
 async def feed_bounds(source: Transaction | Reader) -> tuple[int, int]:
@@ -126,18 +126,3 @@ async def forget_events(tx: Transaction, before: datetime, limit: int = FORGOTTE
     """Drop up to `limit` events, to the last one older than `before`; returns the new floor when something went."""
     floor = await tx.value(_FORGET, before, limit)
     return None if floor is None else int(floor)
-
-
-def select_events(
-    tenant_id: TenantId, types: Sequence[str], node_ids: Sequence[str], after: FeedCursor, limit: int
-) -> Select[Any]:
-    """Return the statement for a tenant's events behind a cursor, of these types and nodes when any are given."""
-    statement = sa.select(*log.c).where(log.c.tenant_id == tenant_id, log.c.position > after.position)
-    if types:
-        statement = statement.where(log.c.type == any_of(types))
-    if node_ids:
-        statement = statement.where(log.c.node_id == any_of(node_ids))
-    if after.snapshot is not None:
-        unseen = sa.text("not pg_visible_in_snapshot(transaction::text::xid8, cast(cast(:saw as text) as pg_snapshot))")
-        statement = statement.where(unseen.bindparams(saw=after.snapshot))
-    return statement.order_by(log.c.position).limit(limit)

@@ -1,76 +1,54 @@
-"""Keyset pages: a page costs the same wherever it lies, and one statement serves the same page of many parents."""
+"""Keyset pages: a page costs the same wherever it lies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy import ColumnElement, Select
+from sqlalchemy import ColumnElement
+from sqlalchemy.types import TypeEngine
 
 PAGE_MAX: Final = 1000
 
-Key = tuple[str, ...]
+_UTF8: Final = sa.literal_column("'UTF8'")
+_BASE64: Final = sa.literal_column("'base64'")
+# `encode` breaks lines; what has no counterpart is dropped.
+_NOT_IN_URLS: Final = sa.literal_column("E'+/=\\n'")
+_IN_URLS: Final = sa.literal_column("'-_'")
+
+Key = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Order:
-    """A list's sort: columns that together are unique, each with the direction; the first decides most."""
+    """A list's sort: columns that together are unique, the first decides most."""
 
     name: str
     columns: tuple[ColumnElement[Any], ...]
-    names: tuple[str, ...]
     descending: bool = False
+    numbers: bool = False
+    """The key's parts are numbers, not texts."""
 
-    def after(self, key: Key) -> ColumnElement[bool]:
+    @property
+    def types(self) -> tuple[TypeEngine[Any], ...]:
+        """The types of a key's parts."""
+        return tuple(column.type for column in self.columns)
+
+    def after(self, key: Sequence[ColumnElement[Any]]) -> ColumnElement[bool]:
         """Return the condition that a row lies behind the key."""
-        here = sa.tuple_(*self.columns)
-        there = sa.tuple_(*(sa.literal(value, column.type) for value, column in zip(key, self.columns, strict=True)))
+        here, there = sa.tuple_(*self.columns), sa.tuple_(*key)
         return here < there if self.descending else here > there
+
+    def cursor(self, before: ColumnElement[Any], behind: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Return a row's cursor: its key between the two texts, in base64 that a URL takes."""
+        texts = [sa.cast(column, sa.Text) for column in self.columns]
+        parts = texts if self.numbers else [sa.cast(sa.func.to_json(text), sa.Text) for text in texts]
+        written = before
+        for number, part in enumerate(parts):
+            written = written.concat(sa.literal_column("','", sa.Text)).concat(part) if number else written.concat(part)
+        encoded = sa.func.encode(sa.func.convert_to(written.concat(behind), _UTF8), _BASE64)
+        return sa.func.translate(encoded, _NOT_IN_URLS, _IN_URLS, type_=sa.Text)
 
     def clauses(self) -> tuple[ColumnElement[Any], ...]:
         """Return the ORDER BY clauses."""
         return tuple(column.desc() if self.descending else column.asc() for column in self.columns)
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Which rows of an ordered list: the `first` ones behind the key `after`."""
-
-    order: Order
-    first: int
-    after: Key | None = None
-
-
-def one_page(select: Select[Any], page: Page) -> Select[Any]:
-    """Return the statement of a page, with one row more than asked when there is a next page."""
-    if page.after is not None:
-        select = select.where(page.order.after(page.after))
-    return select.order_by(*page.order.clauses()).limit(page.first + 1)
-
-
-def pages_of(select: Select[Any], parent: ColumnElement[str], parents: Sequence[str], page: Page) -> Select[Any]:
-    """Return the statement of the same page of many parents; its column `of_parent` says whose a row is."""
-    asked = sa.func.unnest(_texts(parents)).table_valued(sa.column("parent", sa.Text)).render_derived(name="asked")
-    inner = one_page(select.where(parent == asked.c.parent), page).lateral("inner")
-    sort = (inner.c[name].desc() if page.order.descending else inner.c[name].asc() for name in page.order.names)
-    return (
-        sa.select(asked.c.parent.label("of_parent"), inner)
-        .select_from(asked.join(inner, sa.true()))
-        .order_by(asked.c.parent, *sort)
-    )
-
-
-def counts_of(select: Select[Any], parent: ColumnElement[str], parents: Sequence[str]) -> Select[Any]:
-    """Return the statement that counts many parents' rows."""
-    counted = select.where(parent == sa.func.any(_texts(parents))).group_by(parent)
-    columns: tuple[ColumnElement[Any], ...] = (parent.label("of_parent"), sa.func.count().label("count"))
-    return counted.with_only_columns(*columns)
-
-
-def count(select: Select[Any]) -> Select[Any]:
-    """Return the statement that counts all rows."""
-    return select.with_only_columns(sa.func.count(), maintain_column_froms=True)
-
-
-def _texts(values: Sequence[str]) -> ColumnElement[Any]:
-    return sa.bindparam("parents", list(values), type_=sa.ARRAY(sa.Text))

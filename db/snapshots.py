@@ -3,40 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
-
-import sqlalchemy as sa
-from sqlalchemy import Select
 
 from db.database import Reader, Row, Transaction
-from db.paging import Order
-from db.tables import SnapshotRow
 from domain.ids import NodeId, SnapshotId, TenantId
-
-snapshots: Final = SnapshotRow.__table__  # type: ignore[attr-defined]  # SQLModel gives table classes this attribute
-SELECT_SNAPSHOTS: Final[Select[Any]] = sa.select(sa.literal_column("'Snapshot'").label("typename"), *snapshots.c)
-NEWEST_FIRST: Final = Order("newest", (snapshots.c.id,), ("id",), descending=True)
 
 _APPEND = """
 insert into inventory_snapshots (id, tenant_id, node_id, digest, sections, trust, received_at)
 select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::text[], $7::timestamptz[])
-"""
-_LATEST = """
-select 'Snapshot' as typename, s.*, n.node_id as of_parent
-from unnest($1::text[]) as n (node_id)
-cross join lateral (
-    select * from inventory_snapshots s
-    where s.node_id = n.node_id and s.tenant_id = $2 order by s.id desc limit 1
-) s
-"""
-_AS_OF = """
-select 'Snapshot' as typename, s.*, n.node_id as of_parent
-from unnest($1::text[]) as n (node_id)
-cross join lateral (
-    select * from inventory_snapshots s
-    where s.node_id = n.node_id and s.tenant_id = $2 and s.received_at <= $3
-    order by s.received_at desc, s.id desc limit 1
-) s
 """
 _BEFORE = """
 select 'Snapshot' as typename, s.*, b.id as of_parent
@@ -45,10 +18,6 @@ cross join lateral (
     select * from inventory_snapshots s
     where s.node_id = b.node_id and s.tenant_id = $3 and s.id < b.id order by s.id desc limit 1
 ) s
-"""
-_BY_DIGEST = """
-select 'Snapshot' as typename, s.* from inventory_snapshots s
-where s.tenant_id = $1 and s.node_id = $2 and s.digest = $3 order by s.id desc limit 1
 """
 _DOCUMENTS = """
 select node_id, name, sha256, content, received_at from inventory_sections
@@ -86,27 +55,10 @@ async def append_snapshots(tx: Transaction, new: Sequence[NewSnapshot]) -> None:
     )
 
 
-async def latest_snapshots(source: Reader, tenant_id: TenantId, node_ids: Sequence[str]) -> dict[str, Row]:
-    """Return each node's newest snapshot."""
-    return {row.of_parent: row for row in await source.fetch(_LATEST, list(node_ids), tenant_id)}
-
-
-async def snapshots_as_of(
-    source: Reader, tenant_id: TenantId, node_ids: Sequence[str], time: datetime
-) -> dict[str, Row]:
-    """Return each node's newest snapshot received at or before `time`."""
-    return {row.of_parent: row for row in await source.fetch(_AS_OF, list(node_ids), tenant_id, time)}
-
-
 async def snapshots_before(source: Reader, tenant_id: TenantId, pairs: Sequence[tuple[str, str]]) -> dict[str, Row]:
     """Return, for each (snapshot id, node id), the same node's snapshot before it, by the first's id."""
     rows = await source.fetch(_BEFORE, [pair[0] for pair in pairs], [pair[1] for pair in pairs], tenant_id)
     return {row.of_parent: row for row in rows}
-
-
-async def snapshot_by_digest(source: Reader, tenant_id: TenantId, node_id: str, digest: str) -> Row | None:
-    """Return the node's newest snapshot with this digest."""
-    return await source.first(_BY_DIGEST, tenant_id, node_id, digest)
 
 
 async def contents(

@@ -40,14 +40,27 @@ class FeedCursor:
 _DECODER: Final = msgspec.json.Decoder(_Page | _Feed)
 
 
+def page_frame(scope: str) -> tuple[str, str]:
+    """Return what a page cursor's text has before and behind the row's key, a JSON list of texts without brackets."""
+    return f'["p",{msgspec.json.encode(scope).decode()},[', "]]"
+
+
+def feed_frame(cursor: FeedCursor) -> tuple[str, str]:
+    """Return what a feed cursor's text has before and behind the position."""
+    rest = msgspec.json.encode(_Feed(0, cursor.snapshot, cursor.waiting)).decode().removeprefix('["f",0')
+    return '["f",', rest
+
+
 def encode_page(scope: str, key: tuple[str, ...]) -> str:
     """Write the cursor of a row by its sort key, whose parts are texts."""
-    return _encode(_Page(scope, key))
+    before, behind = page_frame(scope)
+    return _encode(before + ",".join(msgspec.json.encode(part).decode() for part in key) + behind)
 
 
 def encode_feed(cursor: FeedCursor) -> str:
     """Write a feed cursor."""
-    return _encode(_Feed(cursor.position, cursor.snapshot, cursor.waiting))
+    before, behind = feed_frame(cursor)
+    return _encode(f"{before}{cursor.position}{behind}")
 
 
 def decode_page(text: str, scope: str, length: int) -> tuple[str, ...]:
@@ -70,8 +83,8 @@ def decode_feed(text: str) -> FeedCursor:
             raise InvalidInput("after: not a feed cursor; use `feedCursor` of a query or `cursor` of an event")
 
 
-def _encode(value: _Page | _Feed) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(value)).decode().rstrip("=")
+def _encode(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def _decode(text: str) -> _Page | _Feed:

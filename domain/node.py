@@ -1,6 +1,5 @@
 """What a node is: several independent axes, and the one word for people that follows from them."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -91,17 +90,3 @@ class InventoryState(StrEnum):
     APPLIED = "applied"
     ADVISORY = "advisory"
     FAILED = "failed"
-
-
-def inventory_state(
-    reported: Mapping[str, str] | None,
-    applied: Mapping[str, str] | None,
-    failed: Mapping[str, str] | None,
-    applied_digest: str | None,
-) -> InventoryState:
-    """Derive where a node's inventory stands from the sets of section hashes it has reported, applied and failed on."""
-    if reported is None:
-        return InventoryState.NONE
-    if applied == reported:
-        return InventoryState.ADVISORY if (applied_digest or "").startswith("advisory:") else InventoryState.APPLIED
-    return InventoryState.FAILED if failed == reported else InventoryState.PENDING

@@ -154,7 +154,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
     for device in await device_store.devices_of_nodes(tx, node_ids):
         devices.setdefault(device.node_id, []).append(device)
     conditions: dict[str, list[Row]] = {}
-    for condition in await condition_store.conditions_of_nodes(tx, None, node_ids):
+    for condition in await condition_store.conditions_of_nodes(tx, node_ids):
         conditions.setdefault(condition.node_id, []).append(condition)
     reported = {NodeId(row.node_id): sections(NodeId(row.node_id), row.reported) for row in rows}
     claimed_ids: set[DeviceId] = set()

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from strawberry.dataloader import DataLoader
 
@@ -16,6 +16,20 @@ from domain.ids import TenantId
 from resolvers.feed import Feed
 
 
+class Meter(Protocol):
+    """What operations are counted by."""
+
+    def read(self, name: str, *, compiled: bool) -> None:
+        """Count a read by its root field, and the way it was executed."""
+
+
+class NoMeter:
+    """Counts nothing: for tests and tools."""
+
+    def read(self, name: str, *, compiled: bool) -> None:
+        """Count nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """What a process offers its operations; made once by the composition root."""
@@ -23,6 +37,8 @@ class Services:
     database: Database
     feed: Feed
     now: Callable[[], datetime]
+    compiled_reads: bool = True
+    meter: Meter = field(default_factory=NoMeter)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process ends: streams over HTTP end then, as sockets are closed."""
 

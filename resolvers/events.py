@@ -1,14 +1,15 @@
 """The feed as subscribers and lists see it."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from db import nodes as node_store
 from db.database import Row
-from db.events import feed_bounds, select_events
-from db.nodes import NodeQuery
+from db.declared.events import BY_POSITION, EVENTS
+from db.declared.nodes import NodeQuery
+from db.events import feed_bounds
+from db.views.selection import Asked
 from domain import cursor
 from domain.access import Permission
 from domain.cursor import FeedCursor
@@ -18,6 +19,7 @@ from resolvers.connections import page_size
 from resolvers.context import Context
 from resolvers.feed import FeedItem
 from resolvers.reading import refuse_wide_filter
+from resolvers.reads import Page
 
 EVERYTHING: Final = NodeQuery()
 
@@ -37,29 +39,11 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True)
 class FeedEvent:
-    """An event on its way to a client; a subscription's event brings the context that its fields load with."""
+    """An event on its way to a subscriber: its row, its cursor there, and the context that its fields load with."""
 
-    id: str
+    row: Row
     cursor: str
-    type: str
-    at: datetime
-    node_id: str | None
-    payload: dict[str, Any]
-    context: Context | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EventPage:
-    """One page of the log."""
-
-    events: Sequence[FeedEvent]
-    has_next: bool
-    has_previous: bool
-
-
-def feed_event(row: Row, at: FeedCursor, context: Context | None = None) -> FeedEvent:
-    """Return a row of the log as an event."""
-    return FeedEvent(row.id, cursor.encode_feed(at), row.type, row.at, row.node_id, row.payload, context)
+    context: Context
 
 
 async def subscribe(context: Context, query: EventQuery, after: str | None) -> AsyncIterator[FeedEvent]:
@@ -74,7 +58,7 @@ async def subscribe(context: Context, query: EventQuery, after: str | None) -> A
     async for items in context.services.feed.follow(start, tenant_id):
         for item in await _wanted(context, tenant_id, query, items):
             # The executor ends it when the fields are read: nothing is held while the client takes its time.
-            yield feed_event(item.row, item.cursor, context.operation(snapshot=True))
+            yield FeedEvent(item.row, cursor.encode_feed(item.cursor), context.operation(snapshot=True))
 
 
 async def _wanted(
@@ -89,21 +73,20 @@ async def _wanted(
     return [item for item in fitting if item.row.node_id in matching]
 
 
-async def events(context: Context, query: EventQuery, first: int | None, after: str | None) -> EventPage:
-    """List the log from its start, or behind a feed cursor."""
-    tenant_id = context.require(Permission.READ)
+async def events(context: Context, query: EventQuery, first: int | None, after: str | None) -> Page:
+    """List the log from its start, or behind a feed cursor; raises CursorExpired."""
+    context.require(Permission.READ)
     _refuse_wide(query)
-    asked = page_size(first)
+    size = page_size(first)
     start = FeedCursor(0)
     if after is not None:
         start = cursor.decode_feed(after)
         floor, head = await feed_bounds(context.reader)
         refuse_unreachable(start, floor=floor, head=head)
-    rows = await context.reader.fetch(
-        select_events(tenant_id, sorted(query.types), sorted(query.node_ids), start, asked + 1)
-    )
-    page = [feed_event(row, replace(start, position=row.position)) for row in rows[:asked]]
-    return EventPage(page, len(rows) > asked, after is not None)
+    given = {"type": tuple(sorted(query.types)), "node_id": tuple(sorted(query.node_ids)), "unseen": start.snapshot}
+    where = tuple(EVENTS.where(name, value) for name, value in given.items() if value)
+    key = None if after is None else (start.position,)
+    return Page(EVENTS, Asked(where, BY_POSITION, size, key, cursor.feed_frame(start)))
 
 
 def _refuse_wide(query: EventQuery) -> None:

@@ -10,6 +10,7 @@ from domain.ids import NodeId, PoolId, SiteId
 from domain.texts import given_text, required_text
 from resolvers import reading
 from resolvers.context import Context
+from resolvers.reads import One
 
 
 async def create_site(context: Context, new: NewSite) -> Row:
@@ -29,8 +30,7 @@ async def create_pool(context: Context, new: NewPool) -> Row:
     tenant_id = context.require(Permission.OPERATE)
     required_text("name", new.name)
     given_text("gpuModel", new.gpu_model)
-    if await reading.site_or_none(context, new.site_id) is None:
-        raise NotFound(f"siteId: no site {new.site_id!r}")
+    await reading.site(context, new.site_id).load(context)
     async with context.transaction() as tx:
         row = await store.add_pool(tx, tenant_id, PoolId(new_id("pool")), new)
     if row is None:
@@ -38,13 +38,13 @@ async def create_pool(context: Context, new: NewPool) -> Row:
     return row
 
 
-async def assign_pool(context: Context, node_id: str, pool_id: str | None) -> Row:
+async def assign_pool(context: Context, node_id: str, pool_id: str | None) -> One:
     """Put a node into a pool and its site, or out of both; raises NotFound."""
     tenant_id = context.require(Permission.OPERATE)
-    if pool_id is not None and await reading.pool_or_none(context, pool_id) is None:
-        raise NotFound(f"poolId: no pool {pool_id!r}")
-    await reading.node(context, node_id)
+    if pool_id is not None:
+        await reading.pool(context, pool_id).load(context)
+    await reading.node(context, node_id).load(context)
     async with context.transaction() as tx:
         if not await store.assign_pool(tx, tenant_id, NodeId(node_id), PoolId(pool_id) if pool_id else None):
             raise NotFound(f"no node {node_id!r}")
-    return await reading.node(context, node_id)
+    return reading.node(context, node_id)

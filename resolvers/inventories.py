@@ -7,14 +7,17 @@ from typing import Any
 
 from db import snapshots
 from db.database import Row
+from db.declared.snapshots import AS_OF, NEWEST_FIRST, SNAPSHOTS
+from db.views.selection import Asked
 from domain import sections
 from domain.access import Permission
 from domain.diff import Change, ChangeType, diff
 from domain.documents.document import Section
-from domain.errors import InvalidInput, NotFound
-from domain.texts import required_text, storable_time
+from domain.errors import InvalidInput
+from domain.texts import given_text, required_text, storable_time
 from resolvers import reading
 from resolvers.context import Context
+from resolvers.reads import One
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +38,30 @@ class InventoryDiff:
     changes: Sequence[Change]
 
 
-async def snapshot(context: Context, snapshot_id: str | None, node_id: str | None, digest: str | None) -> Row:
-    """Return a snapshot by its id, or by node and digest, or a node's latest; raises NotFound, InvalidInput."""
+def snapshot(context: Context, snapshot_id: str | None, node_id: str | None, digest: str | None) -> One:
+    """Find a snapshot by its id, or by node and digest, or a node's latest; raises InvalidInput.
+
+    Reading it raises NotFound.
+    """
     context.require(Permission.READ)
-    if snapshot_id is not None:
-        found = await reading.snapshot_or_none(context, snapshot_id)
-        if found is None or (node_id or found.node_id) != found.node_id or (digest or found.digest) != found.digest:
-            raise NotFound(f"no snapshot {snapshot_id!r}")
-        return found
-    if node_id is None:
+    if snapshot_id is not None and not node_id and not digest:
+        return reading.snapshot(context, snapshot_id)
+    if snapshot_id is None and node_id is None:
         raise InvalidInput("snapshot: give `id`, or `nodeId` with or without `digest`")
-    await reading.node(context, node_id)
-    return await _chosen(context, node_id, SnapshotChoice(digest=digest) if digest else None)
+    where = [SNAPSHOTS.where("id", (snapshot_id,))] if snapshot_id is not None else []
+    where += [SNAPSHOTS.where("node_id", node_id)] if node_id else []
+    where += [SNAPSHOTS.where("digest", digest)] if digest else []
+    for name, given in (("id", snapshot_id), ("nodeId", node_id), ("digest", digest)):
+        given_text(name, given or None)
+    named = f"snapshot {snapshot_id!r}" if snapshot_id else f"snapshot of a node {node_id!r}"
+    return One(SNAPSHOTS, Asked(tuple(where), NEWEST_FIRST), missing=f"no {named}{f' with digest {digest!r}' if digest else ''}")
 
 
 async def inventory_diff(
     context: Context, node_id: str, from_: SnapshotChoice | None, to: SnapshotChoice | None
 ) -> InventoryDiff:
     """Compare two snapshots of a node; by default the latest against the one before it."""
-    await reading.node(context, node_id)
+    await reading.node(context, node_id).load(context)
     newer = await _chosen(context, node_id, to)
     older = await _chosen(context, node_id, from_) if from_ else await before(context, newer)
     return await difference(context, older, newer)
@@ -84,14 +92,6 @@ async def difference(context: Context, older: Row | None, newer: Row) -> Invento
     return InventoryDiff(older, newer, diff(await _documents(context, older), await _documents(context, newer)))
 
 
-def changes_from_json(entries: Sequence[Mapping[str, Any]]) -> list[Change]:
-    """Return changes as an event's payload carries them."""
-    return [
-        Change(ChangeType(entry["type"]), entry.get("deviceId"), entry.get("before"), entry.get("after"))
-        for entry in entries
-    ]
-
-
 async def section(context: Context, row: Row, name: str) -> Section | None:
     """Return a snapshot's section as a typed document, or None when the node did not report it."""
     content = await section_bytes(context, row, name)
@@ -119,25 +119,18 @@ async def _documents(context: Context, row: Row) -> dict[str, Section]:
 
 
 async def _chosen(context: Context, node_id: str, choice: SnapshotChoice | None) -> Row:
-    if choice is None:
-        found = await reading.latest_snapshot(context, node_id)
-        if found is None:
-            raise NotFound(f"node {node_id!r} has no inventory yet")
-        return found
-    if choice.time is not None:
-        storable_time("time", choice.time)
+    of_node = SNAPSHOTS.where("node_id", required_text("nodeId", node_id))
     match choice:
+        case None:
+            asked = Asked((of_node,), NEWEST_FIRST)
         case SnapshotChoice(id=str(snapshot_id), digest=None, time=None):
-            found = await reading.snapshot_or_none(context, snapshot_id)
+            asked = Asked((of_node, SNAPSHOTS.where("id", (required_text("id", snapshot_id),))))
         case SnapshotChoice(id=None, digest=str(digest), time=None):
-            required_text("digest", digest)
-            found = await snapshots.snapshot_by_digest(
-                context.reader, context.require(Permission.READ), node_id, digest
-            )
+            asked = Asked((of_node, SNAPSHOTS.where("digest", required_text("digest", digest))), NEWEST_FIRST)
         case SnapshotChoice(id=None, digest=None, time=datetime() as time):
-            found = await reading.snapshot_at(context, node_id, time)
+            asked = Asked((of_node, SNAPSHOTS.where("time", storable_time("time", time))), AS_OF)
         case _:
             raise InvalidInput("a snapshot is chosen by exactly one of `id`, `digest` and `time`")
-    if found is None or found.node_id != node_id:
-        raise NotFound(f"node {node_id!r} has no such snapshot")
-    return found
+    said = "has no inventory yet" if choice is None else "has no such snapshot"
+    row: Row = await One(SNAPSHOTS, asked, missing=f"node {node_id!r} {said}").load(context)
+    return row

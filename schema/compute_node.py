@@ -2,16 +2,15 @@
 
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, cast
+from typing import Annotated, ClassVar, cast
 
 import strawberry
 
-from db import nodes as node_store
-from db.database import Row
-from db.nodes import NodeQuery
+from db.declared import nodes as declared
+from db.declared.labels import LabelRow
+from db.declared.nodes import NodeQuery
 from db.paging import Order
-from domain.digest import inventory_digest
-from domain.node import inventory_state
+from db.tables import ConditionRow, NodeInventoryRow, NodeRow
 from resolvers import reading
 from schema.arguments import After, First, listed
 from schema.connections import Connection
@@ -21,13 +20,14 @@ from schema.enums import (
     Connectivity,
     DeviceClass,
     InventoryState,
+    LabelSource,
     NodeRole,
     NodeState,
     Power,
     ProvisionState,
     Trust,
 )
-from schema.objects import Info, NodeInterface, RowTyped
+from schema.objects import NodeInterface, RowTyped
 from schema.site import Pool, Site
 from schema.snapshot import Snapshot
 
@@ -35,6 +35,8 @@ from schema.snapshot import Snapshot
 @strawberry.type(description="A typed condition of a node.")
 class Condition:
     """A row of node_conditions."""
+
+    row: ClassVar = ConditionRow
 
     type: str = strawberry.field(description="Such as `InventoryDegraded`.")
     status: ConditionStatus = strawberry.field(description="Whether it holds.")
@@ -44,37 +46,42 @@ class Condition:
     no_schedule: bool = strawberry.field(description="While it holds, nothing is scheduled on the node.")
 
 
+@strawberry.type(description="A label that holds.")
+class Label:
+    """An entry of a node's labels."""
+
+    row: ClassVar = LabelRow
+
+    key: str = strawberry.field(description="Such as `gpu.model`.")
+    value: str = strawberry.field(description="Its value.")
+    source: LabelSource = strawberry.field(description="Whose word it is.")
+
+
 @strawberry.type(description="Where a node's inventory stands.")
 class InventoryStatus:
     """A row of node_inventory."""
 
+    row: ClassVar = NodeInventoryRow
+
+    state: InventoryState = strawberry.field(
+        description="Pending, applied, advisory or failed; none before the first report."
+    )
     reported_at: datetime | None = strawberry.field(description="When the newest report came.")
+    reported_digest: str | None = strawberry.field(description="Digest of the newest report.")
+    missing_sections: list[str] = strawberry.field(
+        description="Sections reported by hash whose bytes have not come."
+    )
     applied_at: datetime | None = strawberry.field(description="When a set was last applied.")
     applied_digest: str | None = strawberry.field(description="Digest last applied; `advisory:` marks a tenant's.")
     failed_at: datetime | None = strawberry.field(description="When applying failed.")
     error: str | None = strawberry.field(description="Why applying failed; the last good inventory stays.")
 
-    @strawberry.field(description="Pending, applied, advisory or failed; none before the first report.")
-    def state(self) -> InventoryState:
-        """Derive the state from what is reported, applied and failed."""
-        row = cast("Row", self)
-        return inventory_state(row.reported, row.applied, row.failed, row.applied_digest)
-
-    @strawberry.field(description="Digest of the newest report.")
-    def reported_digest(self) -> str | None:
-        """Compute the digest of the reported hashes."""
-        reported = cast("Row", self).reported
-        return None if reported is None else inventory_digest(reported)
-
-    @strawberry.field(description="Sections reported by hash whose bytes have not come.")
-    def missing_sections(self) -> list[str]:
-        """List the names."""
-        return cast("list[str]", cast("Row", self).missing)
-
 
 @strawberry.type(description="A machine of the fleet.")
 class ComputeNode(RowTyped, NodeInterface):
     """A row of nodes, with what follows from its liveness."""
+
+    row: ClassVar = NodeRow
 
     identity_key: str = strawberry.field(description="Stable identity: never a host name.")
     hostname: str | None = strawberry.field(description="Host name; mutable.")
@@ -99,63 +106,46 @@ class ComputeNode(RowTyped, NodeInterface):
     features: list[str] = strawberry.field(description="What its agent can do beyond the basics.")
     boot_id: str | None = strawberry.field(description="Its present boot.")
 
-    @strawberry.field(description="The site it is in.")
-    async def site(self, info: Info) -> Site | None:
-        """Load the site."""
-        return cast("Site | None", await reading.site_or_none(info.context, cast("Row", self).site_id))
-
-    @strawberry.field(description="The pool it is in.")
-    async def pool(self, info: Info) -> Pool | None:
-        """Load the pool."""
-        return cast("Pool | None", await reading.pool_or_none(info.context, cast("Row", self).pool_id))
+    site: Site | None = strawberry.field(description="The site it is in.")
+    pool: Pool | None = strawberry.field(description="The pool it is in.")
+    labels: list[Label] = strawberry.field(description="Its labels that hold, by key.")
+    latest_snapshot: Snapshot | None = strawberry.field(description="Its newest snapshot.")
+    inventory_status: InventoryStatus = strawberry.field(description="Where its inventory stands.")
 
     @strawberry.field(description="Its conditions, by type.")
-    async def conditions(
+    def conditions(
         self,
-        info: Info,
         status: Annotated[
             ConditionStatus | None, strawberry.argument(description="Only those with this status.")
         ] = None,
     ) -> list[Condition]:
-        """Load the conditions."""
-        rows = await reading.node_conditions(info.context, self.id)
-        return cast("list[Condition]", [row for row in rows if status is None or row.status == status.value])
+        """Ask for the conditions."""
+        return cast("list[Condition]", reading.conditions(self, status.value if status else None))
 
     @strawberry.field(description="Its devices.")
-    async def devices(
+    def devices(
         self,
-        info: Info,
         device_class: Annotated[
             DeviceClass | None, strawberry.argument(name="class", description="Only those of this class.")
         ] = None,
         first: First = 50,
         after: After = None,
     ) -> Connection[Device]:
-        """Page the devices."""
+        """Ask for a page of the devices."""
         kind = device_class.value if device_class else None
-        return cast("Connection[Device]", await reading.node_devices(info.context, self.id, kind, first, after))
-
-    @strawberry.field(description="Its newest snapshot.")
-    async def latest_snapshot(self, info: Info) -> Snapshot | None:
-        """Load the newest snapshot."""
-        return cast("Snapshot | None", await reading.latest_snapshot(info.context, self.id))
+        return cast("Connection[Device]", reading.node_devices(self, kind, first, after))
 
     @strawberry.field(description="Its snapshots, newest first.")
-    async def snapshots(self, info: Info, first: First = 20, after: After = None) -> Connection[Snapshot]:
-        """Page the history."""
-        return cast("Connection[Snapshot]", await reading.node_snapshots(info.context, self.id, first, after))
+    def snapshots(self, first: First = 20, after: After = None) -> Connection[Snapshot]:
+        """Ask for a page of the history."""
+        return cast("Connection[Snapshot]", reading.node_snapshots(self, first, after))
 
     @strawberry.field(description="The snapshot it had at a time.")
-    async def snapshot_at(
-        self, info: Info, time: Annotated[datetime, strawberry.argument(description="The time, with its zone.")]
+    def snapshot_at(
+        self, time: Annotated[datetime, strawberry.argument(description="The time, with its zone.")]
     ) -> Snapshot | None:
-        """Load the snapshot as of a time."""
-        return cast("Snapshot | None", await reading.snapshot_at(info.context, self.id, time))
-
-    @strawberry.field(description="Where its inventory stands.")
-    async def inventory_status(self, info: Info) -> InventoryStatus:
-        """Load the status."""
-        return cast("InventoryStatus", await reading.inventory_status(info.context, self.id))
+        """Ask for the snapshot as of a time."""
+        return cast("Snapshot | None", reading.snapshot_at(self, time))
 
 
 @strawberry.input(description="Which nodes; what is left out asks nothing, a list is satisfied by any of its members.")
@@ -200,4 +190,4 @@ class NodeOrder(Enum):
 
 def node_order(given: NodeOrder | None) -> Order:
     """Return a sort as the use case takes it."""
-    return node_store.BY_HOSTNAME if given is NodeOrder.HOSTNAME else node_store.BY_ID
+    return declared.BY_HOSTNAME if given is NodeOrder.HOSTNAME else declared.BY_ID

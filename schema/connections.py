@@ -36,7 +36,7 @@ class Connection(Generic[Item]):
     def edges(self) -> list[Edge[Item]]:
         """Pair each row with its cursor."""
         rows = cast("Rows", self)
-        return [Edge(cursor=Cursor(rows.cursor(row)), node=cast("Any", row)) for row in rows.rows]
+        return [Edge(cursor=Cursor(row.cursor), node=cast("Any", row)) for row in rows.rows]
 
     @strawberry.field(description="The rows of the page.")
     def nodes(self) -> list[Item]:
@@ -49,9 +49,9 @@ class Connection(Generic[Item]):
         rows = cast("Rows", self)
         return PageInfo(
             has_next_page=rows.has_next,
-            has_previous_page=rows.page.after is not None,
-            start_cursor=Cursor(rows.cursor(rows.rows[0])) if rows.rows else None,
-            end_cursor=Cursor(rows.cursor(rows.rows[-1])) if rows.rows else None,
+            has_previous_page=rows.has_previous,
+            start_cursor=Cursor(rows.rows[0].cursor) if rows.rows else None,
+            end_cursor=Cursor(rows.rows[-1].cursor) if rows.rows else None,
         )
 
     @strawberry.field(description="How many rows the whole list has; counted only when asked for.")

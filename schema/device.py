@@ -1,15 +1,14 @@
 """Devices."""
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import strawberry
 
-from db.database import Row
-from db.devices import DeviceQuery
-from resolvers import reading
+from db.declared.devices import DeviceQuery
+from db.tables import DeviceRow
 from schema.arguments import listed
 from schema.enums import DeviceClass
-from schema.objects import Info, NodeInterface, RowTyped, UnknownFact, unknown_facts
+from schema.objects import NodeInterface, RowTyped, UnknownFact
 from schema.scalars import JsonValue
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ LazyComputeNode = Annotated["ComputeNode", strawberry.lazy("schema.compute_node"
 @strawberry.type(description="A unit of hardware with a stable id; the bookable ones are atoms.")
 class Device(RowTyped, NodeInterface):
     """A row of devices."""
+
+    row: ClassVar = DeviceRow
 
     node_id: strawberry.ID = strawberry.field(description="The node that has it.")
     device_class: DeviceClass = strawberry.field(name="class", description="What it is.")
@@ -45,20 +46,9 @@ class Device(RowTyped, NodeInterface):
     fabric_clique: str | None = strawberry.field(description="Clique inside the cluster.")
     attributes: JsonValue = strawberry.field(description="Further facts by name, those of its class.")
 
-    @strawberry.field(description="The node that has it.")
-    async def node(self, info: Info) -> LazyComputeNode:
-        """Load the owner."""
-        return cast("LazyComputeNode", await reading.node(info.context, self.node_id))
-
-    @strawberry.field(description="The device it is a part of.")
-    async def parent(self, info: Info) -> "Device | None":
-        """Load the whole."""
-        return cast("Device | None", await reading.device_or_none(info.context, cast("Row", self).parent_id))
-
-    @strawberry.field(description="Facts without a value, and why.")
-    def not_known(self) -> list[UnknownFact]:
-        """List the unknown facts by name."""
-        return unknown_facts(cast("Row", self).not_known)
+    node: LazyComputeNode = strawberry.field(description="The node that has it.")
+    parent: "Device | None" = strawberry.field(description="The device it is a part of.")
+    not_known: list[UnknownFact] = strawberry.field(description="Facts without a value, and why.")
 
 
 @strawberry.input(description="Which devices; what is left out asks nothing.")

@@ -3,7 +3,7 @@
 import inspect
 import types
 from enum import Enum
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import strawberry
@@ -25,7 +25,8 @@ def graph_type(document: type[msgspec.Struct]) -> Any:  # noqa: ANN401 - a type 
     if document in _made:
         return _made[document]
     hints = get_type_hints(document, include_extras=True)
-    namespace: dict[str, Any] = {"__annotations__": {}, "__doc__": document.__doc__}
+    namespace: dict[str, Any] = {"__annotations__": {"document": ClassVar}, "__doc__": document.__doc__}
+    namespace["document"] = document
     for name in document.__struct_fields__:
         if name == "unavailable":
             continue

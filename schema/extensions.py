@@ -5,41 +5,14 @@ from typing import Any, Final
 
 import structlog
 from graphql import GraphQLError, OperationType
-from graphql.execution.executor import Executor
 from strawberry.extensions import SchemaExtension
-from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from db.database import TRANSIENT
 from domain.errors import Code, Refusal
 from resolvers.context import Context
-from resolvers.events import FeedEvent
 
 _log = structlog.get_logger("graphql")
 _MASKED: Final = "an error of the server; its log has the cause under this requestId"
-
-
-class EventScopedExecution(StrawberryGraphQLCoreExecutionContext):
-    """Executes each event of a subscription with the context that came with it: loaders never outlive an event."""
-
-    def build_per_event_executor(self, payload: Any) -> Executor[Any]:  # noqa: ANN401 - graphql-core's signature
-        """Give the event's executor the event's context."""
-        executor = super().build_per_event_executor(payload)
-        if isinstance(payload, FeedEvent) and payload.context is not None:
-            executor.context_value = payload.context
-        return executor
-
-    def execute_operation(self, serially: bool | None = None) -> Any:  # noqa: ANN401, FBT001 - graphql-core's signature
-        """Execute; an event's context ends with its last field, before the client is waited for."""
-        result = super().execute_operation(serially)
-        if not isinstance(self.root_value, FeedEvent):
-            return result
-        return self._ended(result, self.context_value)
-
-    async def _ended(self, result: Any, context: Context) -> Any:  # noqa: ANN401
-        try:
-            return await result if self.is_awaitable(result) else result
-        finally:
-            await context.end()
 
 
 class OperationContext(SchemaExtension):

@@ -16,10 +16,12 @@ from strawberry.types.execution import PreExecutionError
 from strawberry.types.graphql import OperationType
 
 from schema.event import NodeConditionChanged, NodeHardwareChanged, NodeInventoryChanged, OtherEvent
-from schema.extensions import Errors, EventScopedExecution, OperationContext
+from schema.execution import ReadingExecution
+from schema.extensions import Errors, OperationContext
 from schema.limits import OperationLimits
 from schema.mutation import Mutation
 from schema.query import Query
+from schema.reading import read
 from schema.scalars import SCALARS
 from schema.subscription import Subscription
 
@@ -103,8 +105,8 @@ def build() -> strawberry.Schema:
         mutation=Mutation,
         subscription=Subscription,
         types=[NodeInventoryChanged, NodeHardwareChanged, NodeConditionChanged, OtherEvent],
-        config=StrawberryConfig(scalar_map=SCALARS),
-        execution_context_class=EventScopedExecution,
+        config=StrawberryConfig(scalar_map=SCALARS, default_resolver=read),
+        execution_context_class=ReadingExecution,
         extensions=[
             Errors,
             lambda: MaxTokensLimiter(max_token_count=TOKENS_MAX),

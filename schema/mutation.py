@@ -53,9 +53,9 @@ class HelloResult:
     node_id: strawberry.ID = strawberry.field(description="The node's id.")
 
     @strawberry.field(description="The node.")
-    async def node(self, info: Info) -> ComputeNode:
-        """Load the node."""
-        return cast("ComputeNode", await reading.node(info.context, self.node_id))
+    def node(self, info: Info) -> ComputeNode:
+        """Ask for the node."""
+        return cast("ComputeNode", reading.node(info.context, self.node_id))
 
     @strawberry.field(description="The place in the feed from which commands are followed.")
     async def feed_cursor(self, info: Info) -> Cursor:

@@ -1,9 +1,10 @@
 """What every object of the graph shares."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import strawberry
 
+from db.views.documents import UnknownFactRow
 from resolvers.context import Context
 from schema.enums import Availability
 
@@ -29,6 +30,8 @@ class RowTyped:
 @strawberry.type(description="A fact that is not known, and why.")
 class UnknownFact:
     """One entry of an `unavailable` map."""
+
+    row: ClassVar = UnknownFactRow
 
     fact: str = strawberry.field(description="Path of the fact, such as `gpus.3.serial`.")
     availability: Availability = strawberry.field(description="Why it has no value.")

@@ -1,15 +1,14 @@
 """The root of queries."""
 
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 import strawberry
 
 from resolvers import events as event_cases
 from resolvers import inventories, reading
-from resolvers.events import EventPage
 from schema.arguments import After, First, Id
 from schema.compute_node import ComputeNode, NodeFilter, NodeOrder, node_order, node_query
-from schema.connections import Connection, PageInfo
+from schema.connections import Connection
 from schema.device import Device, DeviceFilter, device_query
 from schema.event import Event, EventFilter, event_query
 from schema.objects import Info, NodeInterface
@@ -28,57 +27,22 @@ class Viewer:
     permissions: list[str] = strawberry.field(description="What the token may do.")
 
 
-@strawberry.type(description="An event of the log with its cursor.")
-class EventEdge:
-    """Relay's edge of the log."""
-
-    cursor: Cursor = strawberry.field(description="Cursor of this event.")
-    node: Event = strawberry.field(description="The event.")
-
-
-@strawberry.type(description="A page of the event log; its cursors are feed cursors.")
-class EventConnection:
-    """Relay's connection over the log."""
-
-    @strawberry.field(description="The events of the page, each with its cursor.")
-    def edges(self) -> list[EventEdge]:
-        """Pair each event with its cursor."""
-        page = cast("EventPage", self)
-        return [EventEdge(cursor=Cursor(event.cursor), node=cast("Any", event)) for event in page.events]
-
-    @strawberry.field(description="The events of the page.")
-    def nodes(self) -> list[Event]:
-        """Return the events."""
-        return cast("list[Event]", cast("EventPage", self).events)
-
-    @strawberry.field(description="Where the page lies.")
-    def page_info(self) -> PageInfo:
-        """Say what lies around the page."""
-        page = cast("EventPage", self)
-        return PageInfo(
-            has_next_page=page.has_next,
-            has_previous_page=page.has_previous,
-            start_cursor=Cursor(page.events[0].cursor) if page.events else None,
-            end_cursor=Cursor(page.events[-1].cursor) if page.events else None,
-        )
-
-
 @strawberry.type(description="What can be asked. Every field sees the token's tenant only.")
 class Query:
     """Root fields; each asks for permission first."""
 
     @strawberry.field(description="Whatever has this id (Relay).")
-    async def node(self, info: Info, id: Id) -> NodeInterface | None:  # noqa: A002 - Relay's name
+    def node(self, info: Info, id: Id) -> NodeInterface | None:  # noqa: A002 - Relay's name
         """Find an object of any kind."""
-        return cast("NodeInterface", await reading.any_object(info.context, id))
+        return cast("NodeInterface", reading.any_object(info.context, id))
 
     @strawberry.field(description="A machine by its id.")
-    async def compute_node(self, info: Info, id: Id) -> ComputeNode | None:  # noqa: A002
+    def compute_node(self, info: Info, id: Id) -> ComputeNode | None:  # noqa: A002
         """Find a node."""
-        return cast("ComputeNode", await reading.node(info.context, id))
+        return cast("ComputeNode", reading.node(info.context, id))
 
     @strawberry.field(description="The machines of the fleet.")
-    async def nodes(
+    def nodes(
         self,
         info: Info,
         filter: Annotated[NodeFilter | None, strawberry.argument(description="Which nodes.")] = None,  # noqa: A002
@@ -89,16 +53,16 @@ class Query:
         after: After = None,
     ) -> Connection[ComputeNode]:
         """Page the nodes."""
-        found = await reading.nodes(info.context, node_query(filter), node_order(order_by), first, after)
+        found = reading.nodes(info.context, node_query(filter), node_order(order_by), first, after)
         return cast("Connection[ComputeNode]", found)
 
     @strawberry.field(description="A device by its id.")
-    async def device(self, info: Info, id: Id) -> Device | None:  # noqa: A002
+    def device(self, info: Info, id: Id) -> Device | None:  # noqa: A002
         """Find a device."""
-        return cast("Device", await reading.device(info.context, id))
+        return cast("Device", reading.device(info.context, id))
 
     @strawberry.field(description="The devices of the fleet.")
-    async def devices(
+    def devices(
         self,
         info: Info,
         filter: Annotated[DeviceFilter | None, strawberry.argument(description="Which devices.")] = None,  # noqa: A002
@@ -106,10 +70,10 @@ class Query:
         after: After = None,
     ) -> Connection[Device]:
         """Page the devices."""
-        return cast("Connection[Device]", await reading.devices(info.context, device_query(filter), first, after))
+        return cast("Connection[Device]", reading.devices(info.context, device_query(filter), first, after))
 
     @strawberry.field(description="A snapshot by its id; or a node's, by digest or the latest.")
-    async def snapshot(
+    def snapshot(
         self,
         info: Info,
         id: Annotated[strawberry.ID | None, strawberry.argument(description="The snapshot's id.")] = None,  # noqa: A002
@@ -117,7 +81,7 @@ class Query:
         digest: Annotated[str | None, strawberry.argument(description="Its digest.")] = None,
     ) -> Snapshot | None:
         """Find a snapshot."""
-        return cast("Snapshot", await inventories.snapshot(info.context, id, node_id, digest))
+        return cast("Snapshot", inventories.snapshot(info.context, id, node_id, digest))
 
     @strawberry.field(description="What changed between two snapshots of a node: by default the latest two.")
     async def inventory_diff(
@@ -135,14 +99,14 @@ class Query:
         return cast("InventoryDiff", found)
 
     @strawberry.field(description="The sites.")
-    async def sites(self, info: Info, first: First = 50, after: After = None) -> Connection[Site]:
+    def sites(self, info: Info, first: First = 50, after: After = None) -> Connection[Site]:
         """Page the sites."""
-        return cast("Connection[Site]", await reading.sites(info.context, first, after))
+        return cast("Connection[Site]", reading.sites(info.context, first, after))
 
     @strawberry.field(description="The pools.")
-    async def pools(self, info: Info, first: First = 50, after: After = None) -> Connection[Pool]:
+    def pools(self, info: Info, first: First = 50, after: After = None) -> Connection[Pool]:
         """Page the pools."""
-        return cast("Connection[Pool]", await reading.pools(info.context, first, after))
+        return cast("Connection[Pool]", reading.pools(info.context, first, after))
 
     @strawberry.field(description="The event log, oldest first.")
     async def events(
@@ -153,9 +117,9 @@ class Query:
             Cursor | None, strawberry.argument(description="A feed cursor; without one the log's start.")
         ] = None,
         first: First = 100,
-    ) -> EventConnection:
+    ) -> Connection[Event]:
         """Page the log."""
-        return cast("EventConnection", await event_cases.events(info.context, event_query(filter), first, after))
+        return cast("Connection[Event]", await event_cases.events(info.context, event_query(filter), first, after))
 
     @strawberry.field(description="The place in the feed that this request reads at: subscribe with it as `after`.")
     async def feed_cursor(self, info: Info) -> Cursor:

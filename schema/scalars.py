@@ -1,9 +1,11 @@
 """Scalars that GraphQL itself does not have."""
 
+from datetime import UTC, datetime
 from typing import Any, Final, NewType
 
 import strawberry
 from strawberry.exceptions import StrawberryInputCoercionError
+from strawberry.schema.types.base_scalars import DateTimeDefinition
 from strawberry.types.scalar import ScalarDefinition
 
 BigInt = NewType("BigInt", int)
@@ -12,6 +14,7 @@ Base64 = NewType("Base64", str)
 JsonValue = NewType("JsonValue", object)
 
 _INT64: Final = 2**63
+_ZONE_LENGTH: Final = len("+00:00")
 
 
 def _big_int(value: object) -> int:
@@ -35,6 +38,15 @@ def _text(kind: str) -> Any:  # noqa: ANN401 - a parser as Strawberry takes it
     return parse
 
 
+def _time_text(value: datetime) -> str:
+    """Write a time as PostgreSQL writes it in JSON: in UTC, without a fraction's trailing zeros."""
+    text = value.astimezone(UTC).isoformat()
+    if not value.microsecond:
+        return text
+    head, zone = text[:-_ZONE_LENGTH], text[-_ZONE_LENGTH:]
+    return head.rstrip("0") + zone
+
+
 SCALARS: Final[dict[object, ScalarDefinition]] = {
     BigInt: strawberry.scalar(
         name="BigInt", description="A 64-bit integer as a string.", serialize=str, parse_value=_big_int
@@ -48,6 +60,12 @@ SCALARS: Final[dict[object, ScalarDefinition]] = {
     # Decoded by the use case, so that a bad one is refused in its own result slot.
     Base64: strawberry.scalar(
         name="Base64", description="Bytes in base64.", serialize=str, parse_value=_text("Base64")
+    ),
+    datetime: strawberry.scalar(
+        name="DateTime",
+        description="A time in ISO 8601 with its zone; answers are in UTC.",
+        serialize=_time_text,
+        parse_value=DateTimeDefinition.parse_value,
     ),
     JsonValue: strawberry.scalar(
         name="JSON",

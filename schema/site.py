@@ -1,15 +1,15 @@
 """Sites and pools."""
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 import strawberry
 
-from db.database import Row
+from db.tables import PoolRow, SiteRow
 from resolvers import reading
 from schema.arguments import After, First
 from schema.connections import Connection
 from schema.enums import PoolAgent, PoolClass, Sharing, SiteKind
-from schema.objects import Info, NodeInterface, RowTyped
+from schema.objects import NodeInterface, RowTyped
 from schema.scalars import JsonValue
 
 if TYPE_CHECKING:
@@ -22,20 +22,23 @@ LazyComputeNode = Annotated["ComputeNode", strawberry.lazy("schema.compute_node"
 class Site(RowTyped, NodeInterface):
     """A row of sites."""
 
+    row: ClassVar = SiteRow
+
     name: str = strawberry.field(description="Name, unique in its tenant.")
     iam_region: str = strawberry.field(description="Geographic label.")
     kind: SiteKind = strawberry.field(description="Whose hardware it holds.")
 
     @strawberry.field(description="Its nodes.")
-    async def nodes(self, info: Info, first: First = 50, after: After = None) -> Connection[LazyComputeNode]:
-        """Page the site's nodes."""
-        found = await reading.site_nodes(info.context, self.id, first, after)
-        return cast("Connection[LazyComputeNode]", found)
+    def nodes(self, first: First = 50, after: After = None) -> Connection[LazyComputeNode]:
+        """Ask for a page of the site's nodes."""
+        return cast("Connection[LazyComputeNode]", reading.nodes_in(self, first, after))
 
 
 @strawberry.type(description="A scheduling and policy domain in one site.")
 class Pool(RowTyped, NodeInterface):
     """A row of pools."""
+
+    row: ClassVar = PoolRow
 
     name: str = strawberry.field(description="Name, unique in its tenant.")
     pool_class: PoolClass = strawberry.field(name="class", description="What its machines are used as.")
@@ -44,16 +47,12 @@ class Pool(RowTyped, NodeInterface):
     agent: PoolAgent = strawberry.field(description="How its machines are reached.")
     policy: JsonValue = strawberry.field(description="Its policy document.")
 
-    @strawberry.field(description="The site it is in.")
-    async def site(self, info: Info) -> Site:
-        """Load the site."""
-        return cast("Site", await reading.site_or_none(info.context, cast("Row", self).site_id))
+    site: Site = strawberry.field(description="The site it is in.")
 
     @strawberry.field(description="Its nodes.")
-    async def nodes(self, info: Info, first: First = 50, after: After = None) -> Connection[LazyComputeNode]:
-        """Page the pool's nodes."""
-        found = await reading.pool_nodes(info.context, self.id, first, after)
-        return cast("Connection[LazyComputeNode]", found)
+    def nodes(self, first: First = 50, after: After = None) -> Connection[LazyComputeNode]:
+        """Ask for a page of the pool's nodes."""
+        return cast("Connection[LazyComputeNode]", reading.nodes_in(self, first, after))
 
 
 @strawberry.input(description="A site to make.")

@@ -2,14 +2,15 @@
 
 import base64
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import strawberry
 from strawberry.types.field import StrawberryField
 
 from db.database import Row
+from db.tables import SnapshotRow
+from domain.diff import Change
 from domain.errors import InvalidInput
-from domain.node import Trust
 from domain.sections import SECTION_NAMES
 from resolvers import inventories
 from resolvers.inventories import SnapshotChoice
@@ -41,7 +42,9 @@ def chosen(ref: SnapshotRef | None) -> SnapshotChoice | None:
 
 @strawberry.type(description="One difference between two snapshots.")
 class InventoryChange:
-    """What `domain.diff` found."""
+    """What `domain.diff` found, or what an event's payload has of it."""
+
+    document: ClassVar = Change
 
     type: InventoryChangeType = strawberry.field(description="What kind of difference.")
     device_id: str | None = strawberry.field(description="The device it is about, when it is about one.")
@@ -92,7 +95,8 @@ else:
             "SnapshotSections",
             (),
             {
-                "__annotations__": {},
+                "__annotations__": {"row": ClassVar},
+                "row": SnapshotRow,
                 **{f"{name}_": _section_field(name, kind) for name, kind in SECTION_GRAPH_TYPES.items()},
                 "raw": strawberry.field(resolver=_raw, description="A section's bytes exactly as received."),
                 "sha256": strawberry.field(resolver=_sha256, description="SHA-256 of a section's bytes."),
@@ -106,14 +110,14 @@ else:
 class Snapshot(RowTyped, NodeInterface):
     """A row of inventory_snapshots."""
 
+    row: ClassVar = SnapshotRow
+
     node_id: strawberry.ID = strawberry.field(description="The node it is of.")
     digest: str = strawberry.field(description="SHA-256 over the sorted names and hashes of its sections.")
     received_at: datetime = strawberry.field(description="When the server received the report.")
-
-    @strawberry.field(description="Reported under a tenant's control: history only, nothing followed from it.")
-    def advisory(self) -> bool:
-        """Say whether the report was the tenant's."""
-        return bool(cast("Row", self).trust == Trust.TENANT_CONTROLLED.value)
+    advisory: bool = strawberry.field(
+        description="Reported under a tenant's control: history only, nothing followed from it."
+    )
 
     @strawberry.field(description="Its sections.")
     def sections(self) -> SnapshotSections:

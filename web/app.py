@@ -30,11 +30,13 @@ def utc_now() -> datetime:
 
 
 @asynccontextmanager
-async def open_services(database: Database, hints: Hints) -> AsyncIterator[Services]:
+async def open_services(
+    database: Database, hints: Hints, *, compiled_reads: bool = True
+) -> AsyncIterator[Services]:
     """Make the process's services."""
     feed = Feed(database, hints)
     await feed.start()
-    yield Services(database, feed, utc_now)
+    yield Services(database, feed, utc_now, compiled_reads)
 
 
 def application(services: Services, settings: Settings) -> Starlette:

@@ -165,7 +165,9 @@ async def serving(settings: Settings, *, reconcile: bool) -> AsyncIterator[tuple
     async with open_database(settings) as database:
         hints = Hints(settings.broadcast_url)
         async with contextlib.AsyncExitStack() as stack:
-            services = await stack.enter_async_context(open_services(database, hints))
+            services = await stack.enter_async_context(
+                open_services(database, hints, compiled_reads=settings.compiled_reads)
+            )
             await stack.enter_async_context(background(services.feed.run()))
             if reconcile:
                 await stack.enter_async_context(reconciling(database, hints, settings))

@@ -46,6 +46,9 @@ class Settings(BaseSettings):
     allowed_origins: tuple[str, ...] = Field(
         default=(), description="Origins besides the server's own that may open sockets."
     )
+    compiled_reads: bool = Field(
+        default=True, description="Compile reads to SQL; false executes every field in Python, for comparison."
+    )
     pool_size: int = Field(default=16, ge=2, le=200, description="Database connections of one process.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="debug, info, warning or error."

@@ -1,5 +1,8 @@
 """The tables, as SQLModel classes: the schema's one declaration, which Alembic's migrations are checked against."""
 
+from typing import cast
+
+from sqlalchemy import Table
 from sqlmodel import SQLModel
 
 from db.tables.access import ApiTokenRow, TenantRow
@@ -10,6 +13,12 @@ from db.tables.inventory import NodeInventoryRow, SectionRow, SnapshotRow
 from db.tables.node import ConditionRow, LivenessRow, NodeRow
 
 metadata = SQLModel.metadata
+
+
+def table_of(row: type[SQLModel]) -> Table:
+    """Return a row class's table, in whose columns statements are written."""
+    return cast("Table", row.__table__)  # type: ignore[attr-defined]  # SQLModel gives table classes this attribute
+
 
 __all__ = [
     "ApiTokenRow",
@@ -27,4 +36,5 @@ __all__ = [
     "SnapshotRow",
     "TenantRow",
     "metadata",
+    "table_of",
 ]

@@ -76,9 +76,11 @@ async def listening_server(database: Database) -> AsyncIterator[tuple[RunningSer
 
 
 @asynccontextmanager
-async def running_server(database: Database, *, reconcile: bool = True) -> AsyncIterator[RunningServer]:
+async def running_server(
+    database: Database, *, reconcile: bool = True, compiled_reads: bool = True
+) -> AsyncIterator[RunningServer]:
     hints = Hints("memory://")
-    async with open_services(database, hints) as services:
+    async with open_services(database, hints, compiled_reads=compiled_reads) as services:
         app = application(services, Settings())
         transport = httpx.ASGITransport(app)
         loops = (relay(database, hints), inventory(database, utc_now), conflicts(database)) if reconcile else ()

@@ -1,0 +1,56 @@
+"""Devices as they are read."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import sqlalchemy as sa
+
+from db.paging import Order
+from db.tables import DeviceRow, NodeRow, table_of
+from db.views.documents import unknown_facts
+from db.views.filters import equal, one_of
+from db.views.view import Relation, View, Where, declare
+
+devices: Final = table_of(DeviceRow)
+_nodes: Final = table_of(NodeRow)
+
+BY_ID: Final = Order("id", (devices.c.id,))
+
+DEVICES: Final = declare(
+    DeviceRow,
+    View(
+        "Device",
+        devices,
+        key=devices.c.id,
+        tenant=devices.c.tenant_id,
+        relations={
+            "node": Relation(NodeRow, ((_nodes.c.id, devices.c.node_id),)),
+            "parent": Relation(DeviceRow, ((devices.c.id, devices.c.parent_id),)),
+            "not_known": unknown_facts(devices.c.not_known),
+        },
+        filters={
+            "id": one_of(devices.c.id),
+            "node_id": one_of(devices.c.node_id),
+            "device_class": one_of(devices.c.device_class),
+            "healthy": equal(devices.c.healthy, sa.Boolean()),
+        },
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceQuery:
+    """Which devices; an empty tuple asks nothing."""
+
+    ids: tuple[str, ...] = ()
+    node_ids: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    healthy: bool | None = None
+
+    def where(self) -> tuple[Where, ...]:
+        """Return the query as conditions."""
+        given = {"id": self.ids, "node_id": self.node_ids, "device_class": self.classes}
+        found = [DEVICES.where(name, values) for name, values in given.items() if values]
+        if self.healthy is not None:
+            found.append(DEVICES.where("healthy", self.healthy))
+        return tuple(found)

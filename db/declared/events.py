@@ -1,0 +1,97 @@
+"""Events as they are read: each of the type that its own type says, most of them in the payload."""
+
+from typing import Final
+
+import sqlalchemy as sa
+from sqlalchemy import ColumnElement
+from sqlalchemy.dialects.postgresql import JSONB
+
+from db.paging import Order
+from db.tables import EventRow, NodeRow, SnapshotRow, table_of
+from db.views.filters import one_of
+from db.views.view import Expression, Filter, Key, Relation, View, declare
+from domain.diff import ChangeType
+from domain.events import CONDITION_CHANGED, INVENTORY_CHANGED
+
+log: Final = table_of(EventRow)
+_nodes: Final = table_of(NodeRow)
+_snapshots: Final = table_of(SnapshotRow)
+
+BY_POSITION: Final = Order("position", (log.c.position,), numbers=True)
+
+GRAPH_TYPES: Final = {
+    INVENTORY_CHANGED: "NodeInventoryChanged",
+    CONDITION_CHANGED: "NodeConditionChanged",
+    **{change.value: "NodeHardwareChanged" for change in ChangeType},
+}
+OTHER: Final = "OtherEvent"
+
+
+def _text(value: str) -> Expression:
+    return sa.literal_column(f"'{value}'", sa.Text)
+
+
+def _unseen(snapshot: Expression) -> ColumnElement[bool]:
+    """Keep what the snapshot of a cursor had not seen (`domain.feed`)."""
+    transaction = sa.cast(sa.cast(log.c.transaction, sa.Text), _Xid8())
+    return sa.not_(sa.func.pg_visible_in_snapshot(transaction, sa.cast(snapshot, _PgSnapshot())))
+
+
+class _Xid8(sa.types.UserDefinedType[str]):
+    cache_ok = True
+
+    def get_col_spec(self) -> str:
+        return "xid8"
+
+
+class _PgSnapshot(sa.types.UserDefinedType[str]):
+    cache_ok = True
+
+    def get_col_spec(self) -> str:
+        return "pg_snapshot"
+
+
+VARIANT: Final[Expression] = sa.case(
+    {_text(type_): _text(name) for type_, name in GRAPH_TYPES.items()}, value=log.c.type, else_=_text(OTHER)
+)
+
+EVENTS: Final = declare(
+    EventRow,
+    View(
+        "Event",
+        log,
+        key=log.c.position,
+        tenant=log.c.tenant_id,
+        keys={
+            "snapshot_id": Key("payload", "snapshotId"),
+            "digest": Key("payload", "digest"),
+            "sections": Key("payload", "sections"),
+            "advisory": Key("payload", "advisory"),
+            "changes": Key("payload", "changes"),
+            "condition": Key("payload", "condition"),
+            "status": Key("payload", "status"),
+            "reason": Key("payload", "reason"),
+            "message": Key("payload", "message"),
+            "no_schedule": Key("payload", "noSchedule"),
+        },
+        documents={
+            "change": log.c.payload.concat(
+                sa.func.jsonb_build_object(_text("type"), log.c.type, type_=JSONB),
+            )
+        },
+        relations={
+            "node": Relation(NodeRow, ((_nodes.c.id, log.c.node_id),)),
+            "snapshot": Relation(
+                SnapshotRow, ((_snapshots.c.id, log.c.payload.op("->>", return_type=sa.Text())(_text("snapshotId"))),)
+            ),
+        },
+        filters={
+            "type": one_of(log.c.type),
+            "node_id": one_of(log.c.node_id),
+            "unseen": Filter(_unseen),
+        },
+        variant=VARIANT,
+        feed=BY_POSITION,
+    ),
+    {*GRAPH_TYPES.values(), OTHER},
+)

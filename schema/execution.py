@@ -1,0 +1,100 @@
+"""Executing operations: reads are compiled with all that is selected of them, the rest is visited field by field.
+
+graphql-core's executor is extended where it completes a value. That is not public API: its minor version is pinned,
+and `tests/contracts` compare both ways.
+"""
+
+from typing import Any, Final
+
+import orjson
+from graphql import GraphQLOutputType, GraphQLResolveInfo
+from graphql.execution.executor import Executor
+from graphql.pyutils import Path
+from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
+
+from domain.access import Permission
+from resolvers.context import Context
+from resolvers.events import FeedEvent
+from resolvers.reads import One, Page, Related
+from schema.plans import ReadPlans
+from schema.selections import Details
+
+PLANS: Final = ReadPlans()
+
+
+class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
+    """Completes a read that a resolver described, and gives each event of a subscription its own context."""
+
+    def complete_value(  # noqa: PLR0913, PLR0917 - graphql-core's signature
+        self,
+        return_type: GraphQLOutputType,
+        field_details_list: Details,
+        info: GraphQLResolveInfo,
+        path: Path,
+        result: Any,  # noqa: ANN401
+        position_context: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        """Complete a value; what is read first is read here."""
+        if isinstance(result, One | Page | Related):
+            return self._read(return_type, field_details_list, info, path, result, position_context)
+        return super().complete_value(return_type, field_details_list, info, path, result, position_context)
+
+    async def _read(  # noqa: PLR0913, PLR0917
+        self,
+        return_type: GraphQLOutputType,
+        details: Details,
+        info: GraphQLResolveInfo,
+        path: Path,
+        read: One | Page | Related,
+        position: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        context: Context = self.context_value
+        value: Any = None
+        compiled = False
+        if not isinstance(read, Related):
+            text, compiled = await self._compiled(context, return_type, details, read)
+            value = None if text is None else orjson.Fragment(text)
+        if not compiled:
+            value = await read.load(context)
+        if isinstance(value, orjson.Fragment):
+            return value
+        completed = super().complete_value(return_type, details, info, path, value, position)
+        return await completed if self.is_awaitable(completed) else completed
+
+    async def _compiled(
+        self, context: Context, kind: GraphQLOutputType, details: Details, read: One | Page
+    ) -> tuple[str | None, bool]:
+        """Return the JSON of a read, and whether it was made; a row that is not there is None."""
+        tenant_id = context.require(Permission.READ)
+        prepared = PLANS.prepare(self, kind, details, read)
+        name = details[0].node.name.value
+        if prepared.plan is None or not context.services.compiled_reads:
+            context.services.meter.read(name, compiled=False)
+            return None, False
+        rows = await context.reader.texts(prepared.plan.compiled, [tenant_id, *prepared.values])
+        if rows is None:  # a value is absent that the schema has: the ordinary execution tells which
+            context.services.meter.read(name, compiled=False)
+            return None, False
+        context.services.meter.read(name, compiled=True)
+        text = prepared.plan.json(rows)
+        return (read.found(text) if isinstance(read, One) else text), True
+
+    def build_per_event_executor(self, payload: Any) -> Executor[Any]:  # noqa: ANN401 - graphql-core's signature
+        """Give the event's executor the event's context: loaders never outlive an event."""
+        executor = super().build_per_event_executor(payload)
+        if isinstance(payload, FeedEvent):
+            executor.context_value = payload.context
+        return executor
+
+    def execute_operation(self, serially: bool | None = None) -> Any:  # noqa: ANN401, FBT001 - graphql-core's signature
+        """Execute; an event's context ends with its last field, before the client is waited for."""
+        result = super().execute_operation(serially)
+        if not isinstance(self.root_value, FeedEvent):
+            return result
+        return self._ended(result, self.context_value)
+
+    async def _ended(self, result: Any, context: Context) -> Any:  # noqa: ANN401
+        try:
+            return await result if self.is_awaitable(result) else result
+        finally:
+            await context.end()
