@@ -40,8 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.seconds is not None and given.seconds < 1:
         parser.error(f"--seconds {given.seconds}: at least 1")
     seconds = given.seconds or (1 if given.quick else 3)
-    quick = Plan(2, seconds, 3 * seconds, plain=frozenset({"list_100", "one"}))
-    plan = quick if given.quick else Plan(3, seconds, 15 * seconds)
+    rounds, longest = (2, 3) if given.quick else (3, 15)
+    plan = Plan(rounds, seconds, longest * seconds, quick=given.quick)
     sizes = Sizes(given.nodes, tuple({_SMALL} if given.quick else {_SMALL, _LARGE} - {given.nodes}))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)

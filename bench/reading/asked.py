@@ -1,11 +1,11 @@
 """The requests that are measured: each as this server is asked and as PostGraphile is, and the same for the floor."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from bench.reading.fleet import SERVED, Fleet
-from bench.reading.pending import FLEET_SUMMARY, LABELS_OF_NODES, SELECTOR
+from bench.reading.pending import FLEET_SUMMARY, SELECTOR
 
 PAGE: Final = 100
 FAR_PAGE_NUMBER: Final = 90
@@ -26,9 +26,9 @@ class Body:
         return {"query": self.query, "operationName": self.operation, "variables": dict(self.variables)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """A request under its name, as ours (and the floor's) and as the peer's."""
+    """A request under its name, as ours (and the floor's) and as the peer's; the same only as itself."""
 
     name: str
     ours: Body
@@ -43,14 +43,13 @@ class Places:
     peers: str
 
 
-_LABELS: Final = "labels { key value } " if LABELS_OF_NODES else ""
 _DEVICES: Final = "devices(first: 8) { nodes { id gpuModel healthy bookable vramGiB } }"
 _SHORT: Final = "id hostname provisionState role generation conditions { type status }"
 _PAGE_INFO: Final = "pageInfo { hasNextPage endCursor }"
 
 _LIST: Final = f"""query List($first: Int!) {{
   nodes(first: $first) {{
-    edges {{ node {{ id hostname provisionState {_LABELS}conditions {{ type status }} {_DEVICES} }} }}
+    edges {{ node {{ id hostname provisionState labels {{ key value }} conditions {{ type status }} {_DEVICES} }} }}
     {_PAGE_INFO}
   }}
 }}"""
@@ -72,12 +71,12 @@ _PEERS_DEVICES: Final = """devices: devicesByNodeId(first: 8, orderBy: ROW_ID_AS
     }"""
 _PEERS_CONDITIONS: Final = "conditions: machineStatesByNodeIdList(orderBy: TYPE_ASC) { type status }"
 _PEERS_SHORT: Final = f"id: rowId hostname provisionState role generation {_PEERS_CONDITIONS}"
-_PEERS_LABELS: Final = "labels: labelPairsList { key value } " if LABELS_OF_NODES else ""
+_PEERS_LABELS: Final = "labels: labelPairsList { key value }"
 _PEERS_NODES: Final = "nodes: allMachines(first: $first, condition: {tenantId: $tenant}, orderBy: ROW_ID_ASC"
 
 _PEERS_LIST: Final = f"""query List($tenant: String!, $first: Int!) {{
   {_PEERS_NODES}) {{
-    edges {{ node {{ id: rowId hostname provisionState {_PEERS_LABELS}{_PEERS_CONDITIONS} {_PEERS_DEVICES} }} }}
+    edges {{ node {{ id: rowId hostname provisionState {_PEERS_LABELS} {_PEERS_CONDITIONS} {_PEERS_DEVICES} }} }}
     {_PAGE_INFO}
   }}
 }}"""
@@ -114,6 +113,12 @@ def all_asked(fleet: Fleet, far: Places) -> tuple[Asked, ...]:
         _rows(FIRST_PAGE, None),
         _rows(FAR_PAGE, far),
     )
+
+
+def grouped(asked: Sequence[Asked]) -> list[list[Asked]]:
+    """Return what is measured together: the pages are compared with each other, so their rounds alternate."""
+    pages = [each for each in asked if each.name in {FIRST_PAGE, FAR_PAGE}]
+    return [*([each] for each in asked if each not in pages), pages]
 
 
 def listed(first: int) -> Asked:

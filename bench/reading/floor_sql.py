@@ -4,8 +4,6 @@
 
 from typing import Final
 
-from bench.reading.pending import LABELS_OF_NODES
-
 _CONDITIONS: Final = """array_to_json(array(select one from (
     select type, upper(status) as status from node_conditions where node_id = n.id order by type
 ) one))"""
@@ -15,7 +13,7 @@ _DEVICES: Final = """json_build_object('nodes', array_to_json(array(select one f
 ) one)))"""
 _LABELS: Final = """array_to_json(array(select one from (
     select key, value from jsonb_each_text(n.labels) order by key
-) one)) as labels,"""
+) one))"""
 _HEAD: Final = 'n.id, n.hostname, upper(n.provision_state) as "provisionState"'
 _SHORT: Final = f"""(select row_to_json(one)::text from (
     select {_HEAD}, upper(n.role) as role, n.generation, {_CONDITIONS} as conditions
@@ -23,7 +21,7 @@ _SHORT: Final = f"""(select row_to_json(one)::text from (
 _PAGE: Final = "from nodes n where n.tenant_id = $1 and n.id > $2 order by n.id limit $3"
 
 LIST: Final = f"""select n.id, (select row_to_json(one)::text from (
-    select {_HEAD}, {_LABELS if LABELS_OF_NODES else ""} {_CONDITIONS} as conditions, {_DEVICES} as devices
+    select {_HEAD}, {_LABELS} as labels, {_CONDITIONS} as conditions, {_DEVICES} as devices
 ) one) {_PAGE}"""
 ROWS: Final = f"select n.id, {_SHORT} {_PAGE}"
 FILTERED: Final = f"""select n.id, {_SHORT} from nodes n

@@ -1,4 +1,4 @@
-"""Measuring: short rounds of one request, the sides in turn, after a load that only warms."""
+"""Measuring: short rounds, the sides in turn, after a load that only warms."""
 
 import json
 import math
@@ -11,11 +11,10 @@ from typing import Final
 
 import psutil
 
-from bench.reading.asked import Asked
+from bench.reading.asked import FAR_PAGE, FIRST_PAGE, Asked
 from bench.reading.errors import CannotMeasure
 from bench.reading.load import CONNECTIONS, Load, load
 from bench.reading.processes import cpu_seconds
-from bench.reading.progress import say
 from bench.reading.rounds import Figure, Round, figure_of, in_turn
 from bench.reading.sides import TOKEN, Kind, Side
 
@@ -32,21 +31,32 @@ _IDLE_SECONDS_MAX: Final = 60
 class Plan:
     """How long: so many rounds of so many seconds, and no round longer than `seconds_max`.
 
-    `plain` names the requests of which plain execution is measured too; None: all.
+    `quick` leaves out what no ratio that is to be reached needs.
     """
 
     rounds: int
     seconds: int
     seconds_max: int
-    plain: frozenset[str] | None = None
+    quick: bool
+
+    def takes(self, kind: Kind, asked: Asked) -> bool:
+        """Say whether such a side takes part in a request."""
+        if not self.quick or kind is Kind.COMPILED:
+            return True
+        if kind is Kind.PLAIN:
+            return asked.name == "list_100"
+        return asked.name not in {FIRST_PAGE, FAR_PAGE}
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """How often and how long one side is measured."""
+    """How often and how long one side is asked."""
 
     rounds: int
     seconds: int
+
+
+Turn = tuple[Side, Asked]
 
 
 class Meter:
@@ -57,53 +67,50 @@ class Meter:
         self._folder = folder
         self._postmaster = postmaster
 
-    def measure(self, sides: Sequence[Side], asked: Asked) -> dict[Side, Figure]:
-        """Return each side's figure for a request; a side that is too slow to be measured in the time has none."""
-        say(f"measuring {asked.name} …")
-        turns = {side: found for side in sides if (found := self._turns(side, asked))}
-        if not turns:
-            raise CannotMeasure(f"no side answers {asked.name} fast enough to be measured; give more --seconds")
-        self._warm([side for side in turns if side.kind is not Kind.PLAIN], asked)
-        seen: dict[Side, list[Round]] = {side: [] for side in turns}
+    def measure(self, asked: Sequence[Turn]) -> dict[Turn, Figure]:
+        """Return the figure of each side and its request, measured in turn; plain execution may be too slow for one."""
+        turns = {turn: found for turn in asked if (found := self._turns(*turn))}
+        self._warm([turn for turn in turns if turn[0].kind is not Kind.PLAIN])
+        seen: dict[Turn, list[Round]] = {turn: [] for turn in turns}
         for number in range(self._plan.rounds):
-            for side in in_turn([side for side in turns if number < turns[side].rounds], number):
-                seen[side].append(self._round(side, asked, turns[side].seconds))
-        empty = next((side for side in turns if not sum(each.requests for each in seen[side])), None)
-        if empty:
-            raise CannotMeasure(f"{empty.kind} answered no {asked.name} in {turns[empty].seconds} s")
-        return {side: figure_of(rounds) for side, rounds in seen.items()}
+            for turn in in_turn([turn for turn in turns if number < turns[turn].rounds], number):
+                seen[turn].append(self._round(turn, turns[turn].seconds))
+        return {turn: figure_of(rounds) for turn, rounds in seen.items()}
 
     def _turns(self, side: Side, asked: Asked) -> Turns | None:
-        left_out = self._plan.plain is not None and asked.name not in self._plan.plain
-        if side.kind is Kind.PLAIN and left_out:
-            return None
         begun = time.monotonic()
         side.answer(asked)
         needed = math.ceil((time.monotonic() - begun) * CONNECTIONS * _ANSWERS_MIN)
-        if needed > self._plan.seconds_max:
+        # Without plain execution a run still tells what it is for; without another side it does not.
+        if side.kind is Kind.PLAIN and needed > self._plan.seconds_max:
             return None
-        seconds = max(needed, self._plan.seconds)
+        seconds = min(max(needed, self._plan.seconds), self._plan.seconds_max)
         once = side.kind is Kind.PLAIN or seconds > _LONG * self._plan.seconds
         return Turns(1 if once else self._plan.rounds, seconds)
 
-    def _warm(self, sides: Sequence[Side], asked: Asked) -> None:
+    def _warm(self, turns: Sequence[Turn]) -> None:
         """Load all sides at once: plans are made, caches filled, and what compiles at run time has compiled."""
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda side: self._load(side, asked, self._plan.seconds), sides))
-        for side in sides:
+        if turns:
+            with ThreadPoolExecutor(len(turns)) as pool:
+                list(pool.map(lambda turn: self._load(turn, self._plan.seconds), turns))
+        for side, _ in turns:
             self._wait_until_idle(side)
 
-    def _load(self, side: Side, asked: Asked, seconds: int) -> Load:
+    def _load(self, turn: Turn, seconds: int) -> Load:
+        side, asked = turn
         body = self._folder / f"{asked.name}-{side.kind}.json"
         body.write_text(json.dumps(side.body(asked).json()))
         return load(side.url, TOKEN, body, seconds)
 
-    def _round(self, side: Side, asked: Asked, seconds: int) -> Round:
+    def _round(self, turn: Turn, seconds: int) -> Round:
+        side, asked = turn
         backends = self._postmaster.children()
         before = cpu_seconds([side.process]), cpu_seconds(backends)
-        seen = self._load(side, asked, seconds)
+        seen = self._load(turn, seconds)
         after = cpu_seconds([side.process]), cpu_seconds(backends)
         self._wait_until_idle(side)
+        if not seen.requests:
+            raise CannotMeasure(f"{side.kind} answered no {asked.name} in {seconds} s")
         return Round(seen.requests, seen.seconds, seen.p50_ms, seen.p95_ms, after[0] - before[0], after[1] - before[1])
 
     def _wait_until_idle(self, side: Side) -> None:

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-LABELS_OF_NODES: Final = False
-"""`ComputeNode.labels`, in the lists."""
 SELECTOR: Final = False
 """`NodeFilter.selector`, in `filtered`."""
 FLEET_SUMMARY: Final = False

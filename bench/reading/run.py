@@ -13,7 +13,7 @@ from typing import Any, Final
 import psutil
 
 from bench.reading.agreement import check_agreement, far_places
-from bench.reading.asked import PAGE, all_asked, listed, one
+from bench.reading.asked import PAGE, Asked, all_asked, grouped, listed, one
 from bench.reading.figures import Seen
 from bench.reading.fleet import Fleet, make_fleet
 from bench.reading.load import CONNECTIONS, ensure_wrk
@@ -46,9 +46,10 @@ class Sizes:
 class Run:
     """What runs, and where."""
 
-    def __init__(self, started: Started, postgres: EmbeddedPostgres, meter: Meter) -> None:
+    def __init__(self, started: Started, postgres: EmbeddedPostgres, plan: Plan, meter: Meter) -> None:
         self._started = started
         self._postgres = postgres
+        self._plan = plan
         self._meter = meter
 
     def fleet(self, nodes: int) -> Fleet:
@@ -72,20 +73,28 @@ class Run:
         say("comparing answers …")
         for each in asked:
             check_agreement(sides, each)
-        found = {}
+        found: dict[str, dict[str, Figure]] = {}
+        for together in grouped(asked):
+            say(f"measuring {', '.join(each.name for each in together)} …")
+            turns = [(side, each) for each in together for side in self._taking(sides, each)]
+            for (side, each), figure in self._meter.measure(turns).items():
+                found.setdefault(each.name, {})[side.kind.value] = figure
         for each in asked:
-            figures = self._meter.measure(sides, each)
-            found[each.name] = {side.kind.value: figure for side, figure in figures.items()}
             # Under load nobody may have begun to answer otherwise.
-            check_agreement(list(figures), each)
+            check_agreement(self._taking(sides, each), each)
         return found
+
+    def _taking(self, sides: Sequence[Side], asked: Asked) -> list[Side]:
+        return [side for side in sides if self._plan.takes(side.kind, asked)]
 
     def _growth(self, fleets: Sequence[Fleet], ours: Sequence[Side]) -> dict[str, dict[str, Figure]]:
         found = {}
+        nodes = {side: fleet.nodes for fleet, side in zip(fleets, ours, strict=True)}
         for each in (listed(PAGE), one(fleets[0])):
-            figures = self._meter.measure(ours, each)
-            by_nodes = {fleet.nodes: figures[side] for fleet, side in zip(fleets, ours, strict=True) if side in figures}
-            found[each.name] = {str(nodes): by_nodes[nodes] for nodes in sorted(by_nodes)}
+            say(f"measuring {each.name} by number of nodes …")
+            figures = self._meter.measure([(side, each) for side in ours])
+            by_nodes = {nodes[side]: figure for (side, _), figure in figures.items()}
+            found[each.name] = {str(size): by_nodes[size] for size in sorted(by_nodes)}
         return found
 
 
@@ -99,7 +108,7 @@ def measured(sizes: Sizes, plan: Plan) -> Seen:
         say("starting PostgreSQL …")
         postgres = stack.enter_context(EmbeddedPostgres(base, _POSTGRES))
         postmaster = psutil.Process(int((base / "data" / "postmaster.pid").read_text().splitlines()[0]))
-        run = Run(Started(stack, folder), postgres, Meter(plan, folder, postmaster))
+        run = Run(Started(stack, folder), postgres, plan, Meter(plan, folder, postmaster))
         fleet = run.fleet(sizes.nodes)
         wait_for_peer()
         return run.see(fleet, sizes.beside, _setting(sizes, plan))
