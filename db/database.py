@@ -17,6 +17,8 @@ from db.views.plan import Compiled
 _DIALECT: Final = dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it without types
 STATEMENT_SECONDS_MAX: Final = 30
 POOL_SIZE_MAX: Final = 16
+PREPARED_MAX: Final = 128
+"""Statements that each connection keeps prepared; a plan of a large one takes PostgreSQL a few hundred kilobytes."""
 _SERVER_SETTINGS: Final = {
     "application_name": "fleetgraph",
     # Compiling a plan costs more than any of these statements takes.
@@ -45,6 +47,11 @@ TRANSIENT: Final = (
 
 A loop tries again, a request fails. SQLSTATE classes 08, 40, 53, 55, 57 and 25P03.
 """
+
+
+class AbsentValue(Exception):  # noqa: N818 - the ordinary execution tells the error
+    """A compiled read met a null where the schema has none; field by field, the error gets its place."""
+
 
 Statement = str | ClauseElement
 
@@ -142,21 +149,43 @@ class Reader:
         async with self._lock:
             return await (await self._open()).fetch(text, *values)
 
-    async def texts(self, compiled: Compiled, values: Sequence[Any]) -> list[Row] | None:
-        """Run a plan's statement and return its rows; None when it met a value that may not be absent.
+    async def texts(self, compiled: Compiled, values: Sequence[Any], *, alone: bool = False) -> list[Row]:
+        """Run a plan's statement and return its rows; raises AbsentValue.
 
-        What was read before is no longer of one snapshot with what follows then: the statement ended it.
+        `alone` says that the operation reads nothing else: one statement sees one state without a transaction.
         """
+        arguments = compiled.arguments(values)
         try:
-            return await self.fetch(compiled.text, *compiled.arguments(values))
+            if alone and self._connection is None:
+                self.statements += 1
+                async with self._database.session() as session:
+                    return await session.fetch(compiled.text, *arguments)
+            return await self.fetch(compiled.text, *arguments)
         except asyncpg.PostgresError as error:
-            if error.sqlstate != ABSENT_VALUE:
+            if error.sqlstate == ABSENT_VALUE:
+                raise AbsentValue from error
+            raise
+
+    async def batches(self, compiled: Compiled, values: Sequence[Any], size: int) -> AsyncIterator[list[Row]]:
+        """Run a plan's statement and yield its rows as they come, `size` at a time; raises AbsentValue."""
+        self.statements += 1
+        async with self._lock:
+            connection = await self._open()
+            try:
+                cursor = await connection.cursor(compiled.text, *compiled.arguments(values))
+                while rows := await cursor.fetch(size):
+                    yield rows
+            except asyncpg.PostgresError as error:
+                if error.sqlstate == ABSENT_VALUE:
+                    raise AbsentValue from error
                 raise
+
+    async def start_over(self) -> None:
+        """Give up the snapshot, which a failed statement has ended; what is read next sees a new one."""
         async with self._lock:
             connection, self._connection = self._connection, None
         if connection is not None:
             await self._database.give_back(connection)
-        return None
 
     async def first(self, statement: Statement, *args: Any) -> Row | None:  # noqa: ANN401
         """Run a statement and return its first row, if any."""
@@ -212,6 +241,9 @@ class Database:
             init=prepare_connection,
             reset=leave_clean,
             server_settings=_SERVER_SETTINGS,
+            # Plans are long statements; the number of statements that a connection keeps prepared is the bound.
+            max_cacheable_statement_size=0,
+            statement_cache_size=PREPARED_MAX,
             command_timeout=STATEMENT_SECONDS_MAX + 5,
         )
         return cls(pool, dsn)

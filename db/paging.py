@@ -10,11 +10,11 @@ from sqlalchemy.types import TypeEngine
 
 PAGE_MAX: Final = 1000
 
-_UTF8: Final = sa.literal_column("'UTF8'")
-_BASE64: Final = sa.literal_column("'base64'")
+_UTF8: Final = sa.literal_column("'UTF8'", sa.Text)
+_BASE64: Final = sa.literal_column("'base64'", sa.Text)
 # `encode` breaks lines; what has no counterpart is dropped.
-_NOT_IN_URLS: Final = sa.literal_column("E'+/=\\n'")
-_IN_URLS: Final = sa.literal_column("'-_'")
+_NOT_IN_URLS: Final = sa.literal_column("E'+/=\\n'", sa.Text)
+_IN_URLS: Final = sa.literal_column("'-_'", sa.Text)
 
 Key = tuple[Any, ...]
 

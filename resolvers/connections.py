@@ -31,9 +31,7 @@ class Connection:
         return cls(rows[:first], len(rows) > first, asked.after is not None, count)
 
 
-def asked_page(
-    name: str, order: Order, first: int | None, after: str | None, where: tuple[Where, ...] = ()
-) -> Asked:
+def asked_page(name: str, order: Order, first: int | None, after: str | None, where: tuple[Where, ...] = ()) -> Asked:
     """Read `first` and `after` of the list of that name; raises InvalidInput naming the argument."""
     scope = f"{name}:{order.name}"
     size = page_size(first)

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Protocol
 
 from strawberry.dataloader import DataLoader
@@ -16,18 +17,40 @@ from domain.ids import TenantId
 from resolvers.feed import Feed
 
 
+class Entrance(StrEnum):
+    """Which way an operation came in."""
+
+    FRONT = "front"
+    """All of it was compiled: it went past Strawberry."""
+    GRAPH = "graph"
+    """Strawberry executed it."""
+
+
 class Meter(Protocol):
     """What operations are counted by."""
 
+    def operation(self, entrance: Entrance, name: str | None, seconds: float, *, failed: bool) -> None:
+        """Count a query or a mutation that was answered; `failed` when its answer has errors."""
+
     def read(self, name: str, *, compiled: bool) -> None:
-        """Count a read by its root field, and the way it was executed."""
+        """Count a read by its field, and the way it was executed."""
+
+    def exposition(self, *, subscribers: int, head: int) -> bytes:
+        """Return everything counted, for who scrapes it, with the feed's present state."""
 
 
 class NoMeter:
     """Counts nothing: for tests and tools."""
 
+    def operation(self, entrance: Entrance, name: str | None, seconds: float, *, failed: bool) -> None:
+        """Count nothing."""
+
     def read(self, name: str, *, compiled: bool) -> None:
         """Count nothing."""
+
+    def exposition(self, *, subscribers: int, head: int) -> bytes:  # noqa: ARG002 - a meter's signature
+        """Return nothing."""
+        return b""
 
 
 @dataclass(frozen=True, slots=True)

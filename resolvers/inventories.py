@@ -1,9 +1,9 @@
 """Snapshots, their sections, and the differences between them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import cast
 
 from db import snapshots
 from db.database import Row
@@ -11,7 +11,7 @@ from db.declared.snapshots import AS_OF, NEWEST_FIRST, SNAPSHOTS
 from db.views.selection import Asked
 from domain import sections
 from domain.access import Permission
-from domain.diff import Change, ChangeType, diff
+from domain.diff import Change, diff
 from domain.documents.document import Section
 from domain.errors import InvalidInput
 from domain.texts import given_text, required_text, storable_time
@@ -54,7 +54,8 @@ def snapshot(context: Context, snapshot_id: str | None, node_id: str | None, dig
     for name, given in (("id", snapshot_id), ("nodeId", node_id), ("digest", digest)):
         given_text(name, given or None)
     named = f"snapshot {snapshot_id!r}" if snapshot_id else f"snapshot of a node {node_id!r}"
-    return One(SNAPSHOTS, Asked(tuple(where), NEWEST_FIRST), missing=f"no {named}{f' with digest {digest!r}' if digest else ''}")
+    digested = f" with digest {digest!r}" if digest else ""
+    return One(SNAPSHOTS, Asked(tuple(where), NEWEST_FIRST), missing=f"no {named}{digested}")
 
 
 async def inventory_diff(
@@ -132,5 +133,5 @@ async def _chosen(context: Context, node_id: str, choice: SnapshotChoice | None)
         case _:
             raise InvalidInput("a snapshot is chosen by exactly one of `id`, `digest` and `time`")
     said = "has no inventory yet" if choice is None else "has no such snapshot"
-    row: Row = await One(SNAPSHOTS, asked, missing=f"node {node_id!r} {said}").load(context)
-    return row
+    row = await One(SNAPSHOTS, asked, missing=f"node {node_id!r} {said}").load(context)
+    return cast("Row", row)

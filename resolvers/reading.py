@@ -22,7 +22,7 @@ from domain.ids import has_prefix
 from domain.texts import given_text, required_text, storable_time
 from resolvers.connections import asked_page
 from resolvers.context import Context
-from resolvers.reads import One, Page, Related
+from resolvers.reads import One, Page, Related, Single
 
 LIST_FILTER_MAX: Final = 1000
 
@@ -126,9 +126,13 @@ def nodes_in(owner: Any, first: int | None, after: str | None) -> Related:  # no
     return related(owner, "nodes", asked_page("nodes", nodes_declared.BY_ID, first, after))
 
 
-async def here(context: Context) -> str:
-    """Return the feed cursor that this operation reads at."""
+def here(context: Context) -> Single:
+    """Ask for the feed cursor that this operation reads at."""
     context.require(Permission.READ)
+    return Single(_here)
+
+
+async def _here(context: Context) -> str:
     return cursor.encode_feed(await feed_cursor(context.reader))
 
 
@@ -148,4 +152,3 @@ def refuse_wide_filter(*lists: Sequence[str], text: str | None = None) -> None:
         for value in values:
             required_text("filter", value)
     given_text("filter.text", text or None)
-

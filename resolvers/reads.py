@@ -4,8 +4,9 @@ Who executes the operation compiles such a read together with all that is select
 executor to visit. Both follow the declarations of `db.declared`.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from db.database import Row
 from db.views import loading
@@ -15,6 +16,8 @@ from domain.access import Permission
 from domain.errors import NotFound
 from resolvers.connections import Connection
 from resolvers.context import Context
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,10 @@ class One:
         if self.id is None:
             rows = await loading.load_rows(context.reader, context.require(Permission.READ), self.view, self.asked)
             return self.found(rows[0] if rows else None)
-        return self.found(await context.load(("one", self.view.name), self._load_many(context), self.id))
+        row: Row | None = await context.load(("one", self.view.name), self._load_many(context), self.id)
+        return self.found(row)
 
-    def found(self, row: Any) -> Any:  # noqa: ANN401 - a row or its text
+    def found(self, row: Found | None) -> Found | None:
         """Return what was found; raises NotFound when there is none and somebody is to be told."""
         if row is None and self.missing is not None:
             raise NotFound(self.missing)
@@ -82,17 +86,16 @@ class Related:
         relation = self.view.relations[self.name]
         tenant_id = context.require(Permission.READ)
         key = self._key()
+        what = loading.Belonging(self.view, self.name, self.asked)
 
         async def load(keys: list[Any]) -> list[list[Row]]:
             found: dict[Any, list[Row]] = {each: [] for each in keys}
-            given = (context.reader, tenant_id, self.view, self.name, self.asked, keys)
-            for row in await loading.load_related(*given):
+            for row in await loading.load_related(context.reader, tenant_id, what, keys):
                 found[row.of_parent].append(row)
             return [found[each] for each in keys]
 
         async def load_counts(keys: list[Any]) -> list[int]:
-            given = (context.reader, tenant_id, self.view, self.name, self.asked, keys)
-            counts = await loading.count_related(*given)
+            counts = await loading.count_related(context.reader, tenant_id, what, keys)
             return [counts.get(each, 0) for each in keys]
 
         named = (self.view.name, self.name, self.asked.identity)
@@ -111,4 +114,12 @@ class Related:
         return self.row[loading.key_name(self.view)]
 
 
-Read = One | Page | Related
+@dataclass(frozen=True, slots=True)
+class Single:
+    """One value of the operation's snapshot, which is no row."""
+
+    read: Callable[[Context], Awaitable[Any]]
+
+    async def load(self, context: Context) -> Any:  # noqa: ANN401 - the value
+        """Return the value."""
+        return await self.read(context)

@@ -68,9 +68,7 @@ class InventoryStatus:
     )
     reported_at: datetime | None = strawberry.field(description="When the newest report came.")
     reported_digest: str | None = strawberry.field(description="Digest of the newest report.")
-    missing_sections: list[str] = strawberry.field(
-        description="Sections reported by hash whose bytes have not come."
-    )
+    missing_sections: list[str] = strawberry.field(description="Sections reported by hash whose bytes have not come.")
     applied_at: datetime | None = strawberry.field(description="When a set was last applied.")
     applied_digest: str | None = strawberry.field(description="Digest last applied; `advisory:` marks a tenant's.")
     failed_at: datetime | None = strawberry.field(description="When applying failed.")

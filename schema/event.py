@@ -57,7 +57,8 @@ class NodeHardwareChanged(Event):
     @strawberry.field(description="The change.")
     def change(self) -> InventoryChange:
         """Return the payload, whose type is the event's."""
-        row = self.row if isinstance(self, FeedEvent) else cast("Any", self)
+        event = cast("Any", self)
+        row = event.row if isinstance(event, FeedEvent) else event
         return cast("InventoryChange", {**row.payload, "type": row.type})
 
 

@@ -12,10 +12,11 @@ from graphql.execution.executor import Executor
 from graphql.pyutils import Path
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
+from db.database import AbsentValue
 from domain.access import Permission
 from resolvers.context import Context
 from resolvers.events import FeedEvent
-from resolvers.reads import One, Page, Related
+from resolvers.reads import One, Page, Related, Single
 from schema.plans import ReadPlans
 from schema.selections import Details
 
@@ -29,13 +30,13 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
         self,
         return_type: GraphQLOutputType,
         field_details_list: Details,
-        info: GraphQLResolveInfo,
+        info: GraphQLResolveInfo[Any],
         path: Path,
         result: Any,  # noqa: ANN401
         position_context: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
         """Complete a value; what is read first is read here."""
-        if isinstance(result, One | Page | Related):
+        if isinstance(result, One | Page | Related | Single):
             return self._read(return_type, field_details_list, info, path, result, position_context)
         return super().complete_value(return_type, field_details_list, info, path, result, position_context)
 
@@ -43,15 +44,15 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
         self,
         return_type: GraphQLOutputType,
         details: Details,
-        info: GraphQLResolveInfo,
+        info: GraphQLResolveInfo[Any],
         path: Path,
-        read: One | Page | Related,
+        read: One | Page | Related | Single,
         position: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
         context: Context = self.context_value
         value: Any = None
         compiled = False
-        if not isinstance(read, Related):
+        if isinstance(read, One | Page):
             text, compiled = await self._compiled(context, return_type, details, read)
             value = None if text is None else orjson.Fragment(text)
         if not compiled:
@@ -71,8 +72,10 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
         if prepared.plan is None or not context.services.compiled_reads:
             context.services.meter.read(name, compiled=False)
             return None, False
-        rows = await context.reader.texts(prepared.plan.compiled, [tenant_id, *prepared.values])
-        if rows is None:  # a value is absent that the schema has: the ordinary execution tells which
+        try:
+            rows = await context.reader.texts(prepared.plan.compiled, [tenant_id, *prepared.values])
+        except AbsentValue:
+            await context.reader.start_over()
             context.services.meter.read(name, compiled=False)
             return None, False
         context.services.meter.read(name, compiled=True)

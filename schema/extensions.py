@@ -1,18 +1,15 @@
 """What surrounds every operation: its context, and how refusals and bugs become errors."""
 
+import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, Final
+from typing import Any
 
-import structlog
-from graphql import GraphQLError, OperationType
+from graphql import OperationType
 from strawberry.extensions import SchemaExtension
+from strawberry.types import ExecutionContext, ExecutionResult
 
-from db.database import TRANSIENT
-from domain.errors import Code, Refusal
-from resolvers.context import Context
-
-_log = structlog.get_logger("graphql")
-_MASKED: Final = "an error of the server; its log has the cause under this requestId"
+from resolvers.context import Context, Entrance
+from schema.errors import translated
 
 
 class OperationContext(SchemaExtension):
@@ -32,6 +29,27 @@ class OperationContext(SchemaExtension):
         finally:
             operation.context = shared
             await own.end()
+
+
+class Counted(SchemaExtension):
+    """Counts every query and mutation; what subscriptions send is counted by the feed."""
+
+    def on_operation(self) -> Iterator[None]:
+        """Take the time of the whole operation."""
+        started = time.perf_counter()
+        yield
+        operation = self.execution_context
+        context: Context | None = operation.context
+        result = operation.result
+        if context is None or not isinstance(result, ExecutionResult):
+            return
+        seconds = time.perf_counter() - started
+        meter = context.services.meter
+        meter.operation(Entrance.GRAPH, _name(operation), seconds, failed=bool(result.errors))
+
+
+def _name(operation: ExecutionContext) -> str | None:
+    return operation.operation_name if operation.graphql_document is not None else None
 
 
 class Errors(SchemaExtension):
@@ -54,33 +72,4 @@ class Errors(SchemaExtension):
     def _translate(self, result: Any) -> None:  # noqa: ANN401 - one of several results
         errors = getattr(result, "errors", None)
         if errors:
-            result.errors = [self._translated(error) for error in errors]
-
-    def _translated(self, error: GraphQLError) -> GraphQLError:
-        context: Context | None = self.execution_context.context
-        request_id = context.request_id if context else None
-        cause = error.original_error
-        while isinstance(cause, GraphQLError) and cause.original_error is not None:
-            cause = cause.original_error
-        match cause:
-            case Refusal(code=code, message=message):
-                extensions: dict[str, Any] = {"code": code.value, "requestId": request_id}
-            case _ if isinstance(cause, TRANSIENT):
-                _log.warning("the database is away", request_id=request_id, path=error.path, error=repr(cause))
-                message = "the database is away for the moment; try again"
-                extensions = {"code": Code.UNAVAILABLE.value, "requestId": request_id}
-            case None | GraphQLError():  # a document or variables that GraphQL itself refuses
-                message = error.message
-                extensions = {"code": Code.INVALID_INPUT.value, **(error.extensions or {}), "requestId": request_id}
-            case _:
-                _log.error("an operation failed", request_id=request_id, path=error.path, exc_info=cause)
-                message = _MASKED
-                extensions = {"code": "INTERNAL", "requestId": request_id}
-        return GraphQLError(
-            message,
-            nodes=error.nodes,
-            source=error.source,
-            positions=error.positions,
-            path=error.path,
-            extensions=extensions,
-        )
+            result.errors = [translated(error, self.execution_context.context) for error in errors]

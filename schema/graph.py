@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import strawberry
-from graphql import GraphQLError, OperationDefinitionNode, lexicographic_sort_schema, print_schema
+from graphql import GraphQLError, GraphQLSchema, OperationDefinitionNode, lexicographic_sort_schema, print_schema
 from strawberry.exceptions import MissingQueryError
 from strawberry.extensions import AddValidationRules, MaxTokensLimiter, ParserCache, ValidationCache
 from strawberry.extensions.runner import SchemaExtensionsRunner
@@ -17,15 +17,14 @@ from strawberry.types.graphql import OperationType
 
 from schema.event import NodeConditionChanged, NodeHardwareChanged, NodeInventoryChanged, OtherEvent
 from schema.execution import ReadingExecution
-from schema.extensions import Errors, OperationContext
-from schema.limits import OperationLimits
+from schema.extensions import Counted, Errors, OperationContext
+from schema.limits import TOKENS_MAX, OperationLimits
 from schema.mutation import Mutation
 from schema.query import Query
 from schema.reading import read
 from schema.scalars import SCALARS
 from schema.subscription import Subscription
 
-TOKENS_MAX: Final = 5000
 CACHED_DOCUMENTS: Final = 512
 _NEEDS_STREAM: Final = "a subscription needs graphql-transport-ws over WebSocket, or `Accept: text/event-stream`"
 
@@ -98,7 +97,7 @@ class ParsedDocuments(ParserCache):
         yield
 
 
-def build() -> strawberry.Schema:
+def build() -> Graph:
     """Build the executable schema."""
     return Graph(
         query=Query,
@@ -108,6 +107,7 @@ def build() -> strawberry.Schema:
         config=StrawberryConfig(scalar_map=SCALARS, default_resolver=read),
         execution_context_class=ReadingExecution,
         extensions=[
+            Counted,
             Errors,
             lambda: MaxTokensLimiter(max_token_count=TOKENS_MAX),
             lambda: ParsedDocuments(maxsize=CACHED_DOCUMENTS),
@@ -118,6 +118,11 @@ def build() -> strawberry.Schema:
     )
 
 
+def core_schema(graph: strawberry.Schema) -> GraphQLSchema:
+    """Return the schema as graphql-core has it."""
+    return graph._schema  # noqa: SLF001 - Strawberry has no accessor
+
+
 def sdl(schema: strawberry.Schema) -> str:
     """Print the schema, sorted, as `schema/schema.graphql` keeps it."""
-    return print_schema(lexicographic_sort_schema(schema._schema)) + "\n"  # noqa: SLF001 - Strawberry has no accessor
+    return print_schema(lexicographic_sort_schema(core_schema(schema))) + "\n"

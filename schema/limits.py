@@ -1,7 +1,7 @@
 """What an operation may cost before it runs: how deep, how many aliases, how many fields, fragments spread out.
 
 Each definition is read once and each fragment's cost is reckoned once: a document whose fragments double what they
-spread, level by level, takes no longer to measure than its length, which `schema.graph.TOKENS_MAX` limits.
+spread, level by level, takes no longer to measure than its length, which `TOKENS_MAX` limits.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,17 @@ from graphql import (
     FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLError,
+    GraphQLSchema,
     InlineFragmentNode,
     OperationDefinitionNode,
     SelectionSetNode,
     ValidationRule,
     VisitorAction,
+    parse,
+    specified_rules,
 )
 from graphql.validation.rules import overlapping_fields_can_be_merged
+from strawberry.schema.schema import validate_document
 
 DEPTH_MAX: Final = 15
 """Levels of fields that select fields; what introspection selects is limited by graphql-core's own rule."""
@@ -36,6 +40,10 @@ COMPARISON_BUDGET: Final = 50_000
 # graphql-core's own 500,000 lets one document of 15 kB hold the event loop for a second (measured); this attribute is
 # its documented place to lower it.
 overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = COMPARISON_BUDGET
+
+
+TOKENS_MAX: Final = 5000
+"""What a document may be long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,16 @@ class OperationLimits(ValidationRule):
                     said = f"{name} has {counted} {kind} with its fragments spread out; at most {most} are allowed"
                     self.report_error(GraphQLError(said, operation))
         return SKIP
+
+
+def read_document(text: str) -> DocumentNode:
+    """Parse a document within its length; raises GraphQLError."""
+    return parse(text, max_tokens=TOKENS_MAX)
+
+
+def problems(schema: GraphQLSchema, document: DocumentNode) -> list[GraphQLError]:
+    """Return why a document may not be executed: GraphQL's rules, Strawberry's and the limits."""
+    return validate_document(schema, document, (*specified_rules, OperationLimits))
 
 
 def operation_costs(document: DocumentNode) -> list[tuple[OperationDefinitionNode, Cost]]:

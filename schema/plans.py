@@ -1,12 +1,21 @@
 """Plans of reads: made once for each operation, selection and shape of arguments, and kept within bounds."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import structlog
-from graphql import DirectiveNode, GraphQLError, GraphQLOutputType, OperationDefinitionNode, VariableNode, Visitor, visit
+from graphql import (
+    DirectiveNode,
+    FragmentDefinitionNode,
+    GraphQLError,
+    GraphQLOutputType,
+    OperationDefinitionNode,
+    VariableNode,
+    Visitor,
+    visit,
+)
 from graphql.execution.executor import Executor
 
 from db.views.json_text import NotCompilable
@@ -97,21 +106,24 @@ class ReadPlans:
         coerced = executor.variable_values.coerced
         steering = tuple(coerced.get(name) for name in self._steers(executor))
         key = (id(operation), tuple(id(node) for node in nodes), read.view.name, steering)
-        return self._kept.found_or(
-            key, lambda: _Kept((operation, *nodes), _translated(executor, kind, details, read))
-        )
+        return self._kept.found_or(key, lambda: _Kept((operation, *nodes), _translated(executor, kind, details, read)))
 
     def _steers(self, executor: Executor[Any]) -> tuple[str, ...]:
-        """Return the variables that `@skip` and `@include` look at anywhere in the operation."""
         operation = executor.operation
+        found = self._steering.found_or(
+            id(operation), lambda: (operation, steering_variables(operation, executor.fragment_definitions))
+        )
+        return found[1]
 
-        def find() -> tuple[OperationDefinitionNode, tuple[str, ...]]:
-            finder = _SteeringVariables()
-            for node in (operation, *executor.fragment_definitions.values()):
-                visit(node, finder)
-            return operation, tuple(sorted(finder.names))
 
-        return self._steering.found_or(id(operation), find)[1]
+def steering_variables(
+    operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]
+) -> tuple[str, ...]:
+    """Return the variables that `@skip` and `@include` look at anywhere in an operation."""
+    finder = _SteeringVariables()
+    for node in (operation, *fragments.values()):
+        visit(node, finder)
+    return tuple(sorted(finder.names))
 
 
 class _SteeringVariables(Visitor):

@@ -102,7 +102,7 @@ class Argued:
         )
         if self.definition.resolve is None:
             raise TypeError(f"{node.name.value} has no resolver")
-        related = self.definition.resolve(self.view, None, **given)  # type: ignore[arg-type]  # it takes no info
+        related = self.definition.resolve(self.view, None, **given)
         if not isinstance(related, Related):
             raise TypeError(f"{node.name.value} of {self.view.name} is declared as a relation and resolves to none")
         return related.asked
@@ -168,9 +168,7 @@ class _Translator:
         if isinstance(named, GraphQLInterfaceType):
             kinds = self._executor.schema.get_possible_types(named)
             inner = [Cost() for _ in kinds]
-            of = {
-                kind.name: self.row(kind, details, view, each) for kind, each in zip(kinds, inner, strict=True)
-            }
+            of = {kind.name: self.row(kind, details, view, each) for kind, each in zip(kinds, inner, strict=True)}
             most = max(inner, key=lambda each: each.values, default=Cost())
             cost.values += most.values
             cost.nested += most.nested
@@ -206,13 +204,16 @@ class _Translator:
             many = is_list_type(_nullable(definition.type))
             return DocumentPart(key, name, many, required, self._part(named, found, _below(cost, many=many)))
         if not is_leaf_type(named) or definition.args or not _is_plain(definition):
-            return self._opaque(kind, definition, found, cost, "a Python resolver computes it")
+            self._opaque(kind, definition, found, cost, "a Python resolver computes it")
+            return None
         column = view.column(name)
         if column is None and name not in view.keys and not (name == "cursor" and view.feed):
-            return self._opaque(kind, definition, found, cost, "its row has no such column")
+            self._opaque(kind, definition, found, cost, "its row has no such column")
+            return None
         writing = _writing(definition.type, None if column is None else column.type)
         if writing is None:
-            return self._opaque(kind, definition, found, cost, f"its column's type is not that of {definition.type}")
+            self._opaque(kind, definition, found, cost, f"its column's type is not that of {definition.type}")
+            return None
         return Leaf(key, name, writing, required)
 
     def _nested(  # noqa: PLR0913, PLR0917
@@ -231,7 +232,7 @@ class _Translator:
         selection: RowSelection | PageSelection
         if relation.paged and isinstance(named, GraphQLObjectType):
             cost.nested[-1] = (1, None, inner)
-            selection = self.page(named, found, relation.view, inner, index)
+            selection = self.page(named, found, relation.view, inner, index or 0)
         else:
             selection = self.rows(named, found, relation.view, inner)
         return Nested(key, name, selection, is_non_null_type(definition.type), index)
@@ -273,9 +274,7 @@ class _Translator:
             return None
         if isinstance(named, GraphQLObjectType):
             many = is_list_type(_nullable(definition.type))
-            return DocumentPart(
-                key, wire_name(name), many, required, self._part(named, found, _below(cost, many=many))
-            )
+            return DocumentPart(key, wire_name(name), many, required, self._part(named, found, _below(cost, many=many)))
         writing = _writing(definition.type, None)
         if writing is None:
             self._opaque(kind, definition, found, cost, f"{definition.type} is not read from documents")
@@ -284,9 +283,7 @@ class _Translator:
 
     # ---- pages ---------------------------------------------------------------------------------------------------
 
-    def page(
-        self, kind: GraphQLObjectType, details: Details, view: View, cost: Cost, index: int = 0
-    ) -> PageSelection:
+    def page(self, kind: GraphQLObjectType, details: Details, view: View, cost: Cost, index: int = 0) -> PageSelection:
         """Translate a page, whose arguments are the ones of that index."""
         fields: list[PageField | Constant] = []
         for key, name, found in self._selected(kind, details, cost):
@@ -337,6 +334,7 @@ class _Translator:
     def _opaque(
         self, kind: GraphQLObjectType, definition: GraphQLField, found: Details, cost: Cost, reason: str
     ) -> None:
+        """Note that a field is not compiled."""
         self._made.opaque.append(Opaque(f"{kind.name}.{found[0].node.name.value}", reason))
         self._reckon(definition, found, cost)
 
@@ -359,11 +357,21 @@ def python_name(definition: GraphQLField) -> str:
 
 def view_of(kind: GraphQLNamedType) -> View | None:
     """Return how the rows of a type are read, if it names a row class."""
-    return VIEWS.get(getattr(_origin(kind), "row", None))  # type: ignore[call-overload, no-any-return]
+    row = getattr(_origin(kind), "row", None)
+    return None if row is None else VIEWS.get(row)
+
+
+def is_read(definition: GraphQLField) -> bool:
+    """Say whether a root field is a read: a page, rows of one kind, anything with an id, or the feed's cursor."""
+    named = get_named_type(definition.type)
+    if isinstance(named, GraphQLObjectType) and _is_connection(named):
+        return True
+    return view_of(named) is not None or named.name in {"Node", "Cursor"}
 
 
 def _origin(kind: GraphQLNamedType) -> Any:  # noqa: ANN401 - the class that Strawberry was given
-    return kind.extensions[GraphQLCoreConverter.DEFINITION_BACKREF].origin
+    definition = kind.extensions.get(GraphQLCoreConverter.DEFINITION_BACKREF)
+    return getattr(definition, "origin", None)
 
 
 def _is_connection(kind: GraphQLObjectType) -> bool:

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-import strawberry
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Route, WebSocketRoute
@@ -13,13 +12,17 @@ from db.database import Database
 from db.hints import Hints
 from resolvers.context import Services
 from resolvers.feed import Feed
-from schema.graph import build
+from schema.compiled import CompiledOperations
+from schema.graph import Graph, build, core_schema
+from web.authentication import Authentication
 from web.body_limit import BodyLimit
 from web.compression import COMPRESSION
 from web.console import console_routes
 from web.documents import Documents
+from web.front import GRAPHQL_PATH, Front
 from web.graphql_view import GraphQLView
 from web.health import health_routes
+from web.metrics import Metrics
 from web.settings import Settings
 from web.trusted_documents import trusted_documents
 
@@ -30,31 +33,41 @@ def utc_now() -> datetime:
 
 
 @asynccontextmanager
-async def open_services(
-    database: Database, hints: Hints, *, compiled_reads: bool = True
-) -> AsyncIterator[Services]:
+async def open_services(database: Database, hints: Hints, *, compiled_reads: bool = True) -> AsyncIterator[Services]:
     """Make the process's services."""
     feed = Feed(database, hints)
     await feed.start()
-    yield Services(database, feed, utc_now, compiled_reads)
+    yield Services(database, feed, utc_now, compiled_reads, Metrics())
 
 
 def application(services: Services, settings: Settings) -> Starlette:
     """Make the ASGI application; who runs it also runs `services.feed`. Raises ManifestRefused."""
     graph = build()
     documents = _documents(settings, graph)
-    view = GraphQLView(graph, services, documents, settings.allowed_origins)
-    routes = [Route("/graphql", view), WebSocketRoute("/graphql", view), *health_routes(services), *console_routes()]
+    authentication = Authentication(services.database, services.now)
+    view = GraphQLView(graph, services, authentication, documents, settings.allowed_origins)
+    routes = [
+        Route(GRAPHQL_PATH, view),
+        WebSocketRoute(GRAPHQL_PATH, view),
+        *health_routes(services, authentication),
+        *console_routes(),
+    ]
     limit = Middleware(
         BodyLimit,
         body_bytes_max=settings.body_bytes_max,
         decompressed_bytes_max=settings.decompressed_bytes_max,
     )
-    return Starlette(routes=routes, middleware=[COMPRESSION, limit])
+    front = Middleware(
+        Front,
+        operations=CompiledOperations(core_schema(graph)),
+        services=services,
+        authentication=authentication,
+        documents=documents,
+    )
+    return Starlette(routes=routes, middleware=[COMPRESSION, limit, front])
 
 
-def _documents(settings: Settings, graph: strawberry.Schema) -> Documents:
+def _documents(settings: Settings, graph: Graph) -> Documents:
     if settings.trusted_documents is None:
         return Documents()
-    schema = graph._schema  # noqa: SLF001 - Strawberry has no accessor
-    return Documents(trusted_documents(settings.trusted_documents, schema))
+    return Documents(trusted_documents(settings.trusted_documents, core_schema(graph)))

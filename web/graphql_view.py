@@ -27,7 +27,7 @@ from db.identifiers import new_id
 from domain.access import Principal
 from domain.errors import Code, Refusal
 from resolvers.context import Context, Services
-from web.authentication import authenticate
+from web.authentication import Authentication
 from web.documents import PERSISTED_QUERY_NOT_FOUND, DocumentRefused, Documents
 
 SEND_SECONDS_MAX: Final = 30
@@ -116,7 +116,12 @@ class GraphQLView(GraphQL[Context, None]):
     graphql_transport_ws_handler_class = Operations
 
     def __init__(
-        self, schema: strawberry.Schema, services: Services, documents: Documents, allowed_origins: tuple[str, ...]
+        self,
+        schema: strawberry.Schema,
+        services: Services,
+        authentication: Authentication,
+        documents: Documents,
+        allowed_origins: tuple[str, ...],
     ) -> None:
         super().__init__(
             schema,
@@ -128,6 +133,7 @@ class GraphQLView(GraphQL[Context, None]):
             allowed_origins=allowed_origins,
         )
         self.documents = documents
+        self._authentication = authentication
         self._services = services
 
     async def run(self, request: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - Strawberry's signature
@@ -220,7 +226,7 @@ class GraphQLView(GraphQL[Context, None]):
         return {"requestId": context.request_id}
 
     async def _principal(self, header: str | None) -> Principal:
-        return await authenticate(self._services.database, header, self._services.now())
+        return await self._authentication.principal(header)
 
     def encode_json(self, data: object) -> bytes:
         """Encode a response."""

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -12,7 +11,7 @@ from db.database import TRANSIENT
 from domain.access import Permission
 from domain.errors import Refusal
 from resolvers.context import Services
-from web.authentication import authenticate
+from web.authentication import Authentication
 
 _READY_SECONDS_MAX: Final = 2.0
 
@@ -22,11 +21,8 @@ async def healthz(_request: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
-def health_routes(services: Services) -> list[Route]:
+def health_routes(services: Services, authentication: Authentication) -> list[Route]:
     """Make the routes: liveness and readiness are open, metrics need a token that may read."""
-    registry = CollectorRegistry()
-    subscribers = Gauge("fleetgraph_feed_subscribers", "Subscriptions that follow the feed.", registry=registry)
-    head = Gauge("fleetgraph_feed_position", "Newest position of the feed that this process read.", registry=registry)
 
     async def readyz(_request: Request) -> Response:
         try:
@@ -36,14 +32,13 @@ def health_routes(services: Services) -> list[Route]:
             return JSONResponse({"ready": False, "reason": f"the database is away: {error!r}"}, 503)
         return JSONResponse({"ready": True})
 
-    async def metrics(request: Request) -> Response:
+    async def expose(request: Request) -> Response:
         try:
-            principal = await authenticate(services.database, request.headers.get("authorization"), services.now())
+            principal = await authentication.principal(request.headers.get("authorization"))
             principal.require(Permission.READ)
         except Refusal as refusal:
             return JSONResponse({"error": refusal.message}, 401, headers={"WWW-Authenticate": "Bearer"})
-        subscribers.set(services.feed.subscribers)
-        head.set(services.feed.head)
-        return Response(generate_latest(registry), media_type="text/plain; version=0.0.4; charset=utf-8")
+        text = services.meter.exposition(subscribers=services.feed.subscribers, head=services.feed.head)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
+    return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", expose)]

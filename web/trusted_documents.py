@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Final
 
 import orjson
-from graphql import GraphQLError, GraphQLSchema, OperationDefinitionNode, parse, specified_rules, validate
+from graphql import GraphQLError, GraphQLSchema, OperationDefinitionNode
 
 from agent.wire import HELLO, INGEST, RECORD_HASHES, status_query
-from schema.graph import TOKENS_MAX
-from schema.limits import ALIASES_MAX, OperationLimits
+from schema.limits import ALIASES_MAX, problems, read_document
 from web.persisted_queries import bare, is_sha256, sha256_of
 
 CONSOLE: Final = Path(str(files("web"))) / "static/console/documents.graphql"
@@ -105,12 +104,12 @@ def _decoded(path: Path) -> object:
 def _problem(text: str, schema: GraphQLSchema) -> str | None:
     """Say why a document could never be executed, if so."""
     try:
-        document = parse(text, max_tokens=TOKENS_MAX)
+        document = read_document(text)
     except GraphQLError as error:
         return _located(error)
     if not any(isinstance(definition, OperationDefinitionNode) for definition in document.definitions):
         return "it has no operation"
-    errors = validate(schema, document, [*specified_rules, OperationLimits])
+    errors = problems(schema, document)
     return _located(errors[0]) if errors else None
 
 

@@ -40,14 +40,14 @@ def _unseen(snapshot: Expression) -> ColumnElement[bool]:
 class _Xid8(sa.types.UserDefinedType[str]):
     cache_ok = True
 
-    def get_col_spec(self) -> str:
+    def get_col_spec(self, **_: object) -> str:
         return "xid8"
 
 
 class _PgSnapshot(sa.types.UserDefinedType[str]):
     cache_ok = True
 
-    def get_col_spec(self) -> str:
+    def get_col_spec(self, **_: object) -> str:
         return "pg_snapshot"
 
 

@@ -69,7 +69,7 @@ def _contains(text: str) -> tuple[str]:
 
 def _searched(pattern: Expression) -> ColumnElement[bool]:
     # The index is on this very text. The columns are named so that aliases can take their place.
-    found = sa.func.coalesce(nodes.c.hostname, _constant(""), type_=sa.Text)
+    found: Expression = sa.func.coalesce(nodes.c.hostname, _constant(""), type_=sa.Text)
     for more in (sa.func.coalesce(nodes.c.display_name, _constant(""), type_=sa.Text), nodes.c.identity_key):
         found = found.concat(_constant(" ")).concat(more)
     return found.ilike(pattern, escape="\\")

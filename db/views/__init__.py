@@ -1,1 +1,1 @@
-"""How rows are read: one declaration per kind of row, from which whole selections are compiled and single rows loaded."""
+"""How rows are read: from one declaration per kind, whole selections are compiled and single rows loaded."""

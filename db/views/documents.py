@@ -38,5 +38,6 @@ def unknown_facts(document: Expression) -> Relation:
     return Relation(UnknownFactRow, many=True, order=by_path, source=entries, size=4)
 
 
-PART_RELATIONS: Final = {"not_known": unknown_facts(PART.c.document.op("->", return_type=JSONB())(sa.literal_column("'unavailable'", sa.Text)))}
+_UNAVAILABLE: Final = PART.c.document.op("->", return_type=JSONB())(sa.literal_column("'unavailable'", sa.Text))
+PART_RELATIONS: Final = {"not_known": unknown_facts(_UNAVAILABLE)}
 """What any section's document may be asked for besides its own fields."""

@@ -20,6 +20,7 @@ from db.views.view import Expression, Relation, View
 Labelled = Sequence[tuple[str, Expression]]
 _NUMBER: Final = sa.BigInteger()
 _TEXT: Final = sa.Text()
+_NOTHING: Final = sa.null()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,9 @@ class Bound:
 
     where: tuple[ColumnElement[bool], ...] = ()
     after: ColumnElement[bool] | None = None
-    before_key: Expression = sa.null()
-    behind_key: Expression = sa.null()
-    first: Expression = sa.null()
+    before_key: Expression = _NOTHING
+    behind_key: Expression = _NOTHING
+    first: Expression = _NOTHING
 
 
 class Draft:

@@ -1,5 +1,7 @@
 """Conditions that many views take."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement
 from sqlalchemy.types import TypeEngine
@@ -18,7 +20,7 @@ def one_of(column: Expression) -> Filter:
     return Filter(clause, (TEXTS,), lambda values: (tuple(values),))
 
 
-def equal(column: Expression, type_: TypeEngine[object] | None = None) -> Filter:
+def equal(column: Expression, type_: TypeEngine[Any] | None = None) -> Filter:
     """Return the condition that a column has a value."""
 
     def clause(value: Expression) -> ColumnElement[bool]:

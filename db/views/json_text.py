@@ -93,7 +93,7 @@ def _inside(document: Expression, key: str, writing: Writing, *, required: bool,
     if writing is Form.PLAIN:
         found = inside(document, key, default)
         return present(found) if required and default is None else found
-    text = document.op("->>", return_type=sa.Text())(text_literal(key))
+    text: Expression = document.op("->>", return_type=sa.Text())(text_literal(key))
     if default is not None:
         text = sa.func.coalesce(text, text_literal(str(default)), type_=sa.Text())
     return _written(text, writing, required=required, never_null=default is not None)
@@ -118,4 +118,3 @@ def _name(expression: Expression, writing: Names, *, required: bool) -> Expressi
 def row_of(columns: Labelled) -> Select[Any]:
     """Return a select of the enclosing row's own values: it has no FROM."""
     return sa.select(*(column.label(key) for key, column in columns)).correlate_except()
-

@@ -1,6 +1,7 @@
 """Loading rows for the executor; statements are compiled once for each shape of what is asked."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -43,31 +44,34 @@ async def count_rows(reader: Reader, tenant_id: TenantId, view: View, asked: Ask
     return int(found[0][0])
 
 
-async def load_related(  # noqa: PLR0913 - whose rows, which, and for whom
-    reader: Reader, tenant_id: TenantId, parent: View, name: str, asked: Asked, keys: Sequence[Any]
-) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class Belonging:
+    """What belongs to rows of a view by one of its relations, of which some are asked."""
+
+    view: View
+    name: str
+    asked: Asked
+
+
+async def load_related(reader: Reader, tenant_id: TenantId, what: Belonging, keys: Sequence[Any]) -> list[Row]:
     """Load what belongs to many rows; `of_parent` says whose each is."""
-    compiled = _related(parent, name, asked.shape, counts=False)
+    asked = what.asked
+    compiled = _related(what.view, what.name, asked.shape, counts=False)
     return await _fetch(reader, compiled, [tenant_id, *asked.values(), list(keys)])
 
 
-async def count_related(  # noqa: PLR0913
-    reader: Reader, tenant_id: TenantId, parent: View, name: str, asked: Asked, keys: Sequence[Any]
-) -> dict[Any, int]:
+async def count_related(reader: Reader, tenant_id: TenantId, what: Belonging, keys: Sequence[Any]) -> dict[Any, int]:
     """Count what belongs to each of many rows."""
-    compiled = _related(parent, name, asked.shape, counts=True)
+    asked = what.asked
+    compiled = _related(what.view, what.name, asked.shape, counts=True)
     found = await _fetch(reader, compiled, [tenant_id, *asked.values(), list(keys)])
     return {row.of_parent: row["count"] for row in found}
 
 
 def key_name(view: View) -> str:
     """Return the name under which a loaded row carries its key."""
-    if view.key is None:
-        raise TypeError(f"the rows of {view.name} have no key")
-    return str(view.key.name)
+    return str(view.identity.name)
 
 
 async def _fetch(reader: Reader, compiled: Compiled, values: list[Any]) -> list[Row]:
     return await reader.fetch(compiled.text, *compiled.arguments(values))
-
-

@@ -14,8 +14,8 @@ from db.views.statement import LISTS, page_statement, row_statement
 
 _DIALECT: Final = dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it without types
 
-Texts = Sequence[Sequence[str | None]]
-"""Rows of JSON texts: of a page the heads of the first row, then each list's item."""
+Texts = Sequence[Any]
+"""Rows of JSON texts, by place: of a page the heads, which the first row has, then each list's item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class PagePlan:
                 case _:
                     yield ",".join(text for row in rows if (text := row[part]) is not None)
 
-    async def stream(self, batches: AsyncIterator[Texts]) -> AsyncIterator[str]:
+    async def stream(self, batches: AsyncIterator[Any]) -> AsyncIterator[str]:
         """Yield the page's object in pieces, a batch of rows in each; needs `streams`."""
-        first = await anext(batches, ())
+        first: Texts = await anext(batches, [])
         for part in self.parts:
             match part:
                 case str():

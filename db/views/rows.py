@@ -57,10 +57,10 @@ def related_rows(parent: View, relation: Relation, asked: Asked) -> Select[Any]:
         inner = inner.limit(_ONE)
     found = inner.lateral("found")
     return (
-        sa.select(parent.key.label("of_parent"), *found.c)
+        sa.select(parent.identity.label("of_parent"), *found.c)
         .select_from(parent.table.join(found, sa.true()))
-        .where(parent.key == sa.func.any(draft.bind(draft.end, sa.ARRAY(parent.key.type))))
-        .order_by(parent.key, found.c.place)
+        .where(parent.identity == sa.func.any(draft.bind(draft.end, sa.ARRAY(parent.identity.type))))
+        .order_by(parent.identity, found.c.place)
     )
 
 
@@ -70,8 +70,8 @@ def related_counts(parent: View, relation: Relation, asked: Asked) -> Select[Any
     opened = draft.open(relation.view, 0, (), relation=relation)
     counted = sa.select(sa.func.count()).select_from(opened.source).where(*opened.where)
     total = counted.correlate_except(*opened.own).scalar_subquery()
-    return sa.select(parent.key.label("of_parent"), total.label("count")).where(
-        parent.key == sa.func.any(draft.bind(draft.end, sa.ARRAY(parent.key.type)))
+    return sa.select(parent.identity.label("of_parent"), total.label("count")).where(
+        parent.identity == sa.func.any(draft.bind(draft.end, sa.ARRAY(parent.identity.type)))
     )
 
 

@@ -1,4 +1,4 @@
-"""What is asked of rows, in the database's terms: which values under which names, and which rows that belong to them."""
+"""What is asked of rows, in the database's terms: which values, under which names, and which rows belong to them."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field

@@ -264,9 +264,7 @@ class _Page:
         page, put = self._page(items)
         rows = page.cte("page")
         head = self._head_of(rows, put)
-        wanted = [
-            (field.key, self._part(field, head)) for field in self.parts if field.part not in LISTS
-        ]
+        wanted = [(field.key, self._part(field, head)) for field in self.parts if field.part not in LISTS]
         if not items:
             return sa.select(
                 *(_as_text(part).label(f"h{number}") for number, (_, part) in enumerate(named(wanted)))
@@ -305,9 +303,7 @@ class _Page:
         )
 
         def put(rows: sa.FromClause) -> Opened:
-            return Opened(
-                rows, (rows,), {identity: rows.c[f"c{number}"] for number, (identity, _) in enumerate(used)}
-            )
+            return Opened(rows, (rows,), {identity: rows.c[f"c{number}"] for number, (identity, _) in enumerate(used)})
 
         return page, put
 

@@ -112,12 +112,19 @@ class View:
     feed: Order | None = None
     """The rows are a feed: each has a `cursor`, its place in this order, wherever it is shown."""
 
+    @property
+    def identity(self) -> Expression:
+        """The key; a view whose rows own nothing need not have one."""
+        if self.key is None:
+            raise TypeError(f"the rows of {self.name} have no key")
+        return self.key
+
     def column(self, name: str) -> Expression | None:
         """Return the expression of that name: a declared one, or the table's column."""
         found = self.expressions.get(name)
         if found is not None:
             return found
-        return self.table.c[name] if name in self.table.c else None
+        return self.table.c.get(name)
 
     def columns(self) -> dict[str, Expression]:
         """Return everything that a loaded row carries."""

@@ -26,13 +26,7 @@ def upgrade() -> None:
         "(((agent_labels || operator_labels) || inventory_labels) || system_labels)", persisted=True
     )
     op.add_column("nodes", sa.Column("labels", postgresql.JSONB(), effective, nullable=False))
-    op.create_index(
-        "nodes_labels_idx",
-        "nodes",
-        ["labels"],
-        postgresql_using="gin",
-        postgresql_ops={"labels": "jsonb_path_ops"},
-    )
+    op.create_index("nodes_labels_idx", "nodes", ["labels"], postgresql_using="gin")
     op.create_check_constraint(
         op.f("devices_vram_finite_check"), "devices", "vram_gib < 'Infinity'::double precision"
     )

@@ -28,7 +28,7 @@ async def test_a_request_says_that_the_database_is_away(database_url: str) -> No
 async def test_a_field_says_that_its_statement_was_given_up(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def given_up(*_: Any) -> None:  # noqa: ANN401 - whatever is read
+    async def given_up(*_: Any, **__: Any) -> None:  # noqa: ANN401 - whatever is read
         raise asyncpg.QueryCanceledError("canceling statement due to statement timeout")
 
     async with running_server(database, reconcile=False) as server:

@@ -1,0 +1,290 @@
+"""Operations of which every root field is a compiled read: answered without visiting a field in Python.
+
+What decides is the same as in any execution: the document is parsed and validated by the same rules, each root field's
+own resolver authorizes and describes its read, and a failure becomes an error by the same function. Any other
+operation is left to the graph.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import Any, Final
+
+import orjson
+from graphql import (
+    DocumentNode,
+    FragmentDefinitionNode,
+    GraphQLError,
+    GraphQLField,
+    GraphQLObjectType,
+    GraphQLSchema,
+    OperationDefinitionNode,
+    OperationType,
+    default_field_resolver,
+    default_type_resolver,
+    is_non_null_type,
+    located_error,
+)
+from graphql.execution.collect_fields import FragmentDetails
+from graphql.execution.collect_fields import collect_fields as collect_root_fields
+from graphql.execution.values import VariableValues, get_argument_values, get_variable_values
+from graphql.pyutils import Path
+from strawberry.execution import optimized_is_awaitable
+
+from db.database import AbsentValue
+from db.views.plan import PagePlan
+from domain.access import Permission
+from resolvers.context import Context
+from resolvers.reads import One, Page, Single
+from schema.errors import translated
+from schema.execution import PLANS, ReadingExecution
+from schema.limits import problems, read_document
+from schema.plans import Prepared, Recent, steering_variables
+from schema.selections import Details, is_read
+
+OPERATIONS_MAX: Final = 1024
+STREAM_ROWS: Final = 200
+"""A page of more rows is sent as it is read, this many rows at a time."""
+_COERCION_ERRORS_MAX: Final = 50
+
+
+class LeftToTheGraph(Exception):  # noqa: N818 - an answer: somebody else executes the operation
+    """The operation is not of compiled reads only, or is wrong in a way that the graph tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A root field of an operation."""
+
+    key: str
+    definition: GraphQLField
+    details: Details
+
+    @property
+    def prefix(self) -> str:
+        """The field's name as it stands in the response."""
+        return f"{orjson.dumps(self.key).decode()}:"
+
+
+@dataclass(slots=True)
+class Operation:
+    """A valid operation, and its root fields for each way in which its directives may go."""
+
+    node: OperationDefinitionNode
+    definitions: dict[str, FragmentDefinitionNode]
+    fragments: dict[str, FragmentDetails]
+    steering: tuple[str, ...]
+    roots: dict[tuple[Any, ...], tuple[Root, ...] | None] = field(default_factory=dict)
+    is_left: bool = False
+    """One of its reads is not compiled, whatever the values."""
+
+    @property
+    def name(self) -> str | None:
+        """The operation's name."""
+        return self.node.name.value if self.node.name else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A root field with its read, ready to be made, or with why it failed."""
+
+    root: Root
+    read: One | Page | Single | None = None
+    prepared: Prepared | None = None
+    error: Exception | None = None
+
+    @property
+    def is_large(self) -> bool:
+        """Whether its rows are sent as they are read."""
+        plan = self.prepared.plan if self.prepared else None
+        rows = self.read.asked.first if isinstance(self.read, Page) else None
+        return isinstance(plan, PagePlan) and plan.streams and (rows or 0) > STREAM_ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer: its text, and what follows when it is sent as it is read. `failed` when it has errors."""
+
+    text: str
+    rest: AsyncIterator[str] | None = None
+    failed: bool = False
+
+
+class CompiledOperations:
+    """Executes operations of compiled reads for a process."""
+
+    def __init__(self, schema: GraphQLSchema) -> None:
+        if schema.query_type is None:
+            raise TypeError("the schema has no queries")
+        self._schema = schema
+        self._query: GraphQLObjectType = schema.query_type
+        self._operations: Recent[Operation | LeftToTheGraph] = Recent(OPERATIONS_MAX)
+
+    def find(self, text: str, name: str | None) -> Operation:
+        """Return the operation that a request means; raises LeftToTheGraph."""
+        found = self._operations.found_or((text, name), lambda: self._read(text, name))
+        if isinstance(found, LeftToTheGraph):
+            raise found
+        if found.is_left:
+            raise LeftToTheGraph("a read is not compiled")
+        return found
+
+    async def execute(self, operation: Operation, variables: Mapping[str, Any], context: Context) -> Answer:
+        """Prepare every read of an operation, and return its answer; raises LeftToTheGraph.
+
+        The context is of this operation alone; whoever gave it ends it when the last piece has come.
+        """
+        values = get_variable_values(
+            self._schema, operation.node.variable_definitions or (), dict(variables), max_errors=_COERCION_ERRORS_MAX
+        )
+        if isinstance(values, list):
+            raise LeftToTheGraph("the variables are wrong")
+        executor = self._executor(operation, values, context)
+        roots = self._roots(operation, executor)
+        steps = [await self._step(executor, root) for root in roots]
+        if any(step.prepared is not None and step.prepared.plan is None for step in steps):
+            operation.is_left = any(step.prepared is not None and step.prepared.opaque for step in steps)
+            raise LeftToTheGraph("a read is not compiled")
+        try:
+            if any(step.is_large for step in steps) and not any(step.error for step in steps):
+                pieces = _streamed(context, steps)
+                return Answer(await anext(pieces), pieces)
+            return await _whole(context, steps)
+        except AbsentValue as problem:
+            await context.reader.start_over()
+            raise LeftToTheGraph("a value is absent that the schema has") from problem
+
+    def _read(self, text: str, name: str | None) -> Operation | LeftToTheGraph:
+        try:
+            document = read_document(text)
+        except GraphQLError:
+            return LeftToTheGraph("the document does not parse")
+        node = _chosen(document, name)
+        if node is None or node.operation is not OperationType.QUERY or problems(self._schema, document):
+            return LeftToTheGraph("not one valid query")
+        definitions = {
+            each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)
+        }
+        if any(each.variable_definitions for each in definitions.values()):
+            return LeftToTheGraph("its fragments have variables of their own")
+        fragments = {name: FragmentDetails(each) for name, each in definitions.items()}
+        return Operation(node, definitions, fragments, steering_variables(node, definitions))
+
+    def _executor(self, operation: Operation, values: VariableValues, context: Context) -> ReadingExecution:
+        return ReadingExecution(
+            self._schema,
+            operation.definitions,
+            operation.fragments,
+            None,
+            context,
+            operation.node,
+            values,
+            default_field_resolver,
+            default_type_resolver,
+            default_field_resolver,
+            is_awaitable=optimized_is_awaitable,
+        )
+
+    def _roots(self, operation: Operation, executor: ReadingExecution) -> tuple[Root, ...]:
+        steered = tuple(executor.variable_values.coerced.get(name) for name in operation.steering)
+        if steered not in operation.roots:
+            operation.roots[steered] = self._collected(executor)
+        found = operation.roots[steered]
+        if found is None:
+            raise LeftToTheGraph("a root field is no compiled read")
+        return found
+
+    def _collected(self, executor: ReadingExecution) -> tuple[Root, ...] | None:
+        query = self._query
+        grouped, deferred, _ = collect_root_fields(
+            self._schema, executor.fragments, executor.variable_values, query, executor.operation
+        )
+        names = {key: details[0].node.name.value for key, details in grouped.items()}
+        if deferred or not all(name in query.fields and is_read(query.fields[name]) for name in names.values()):
+            return None
+        return tuple(Root(key, query.fields[names[key]], details) for key, details in grouped.items())
+
+    async def _step(self, executor: ReadingExecution, root: Root) -> _Step:
+        """Ask the field's resolver for its read, and find the read's plan."""
+        node = root.details[0].node
+        context: Context = executor.context_value
+        try:
+            given = get_argument_values(root.definition, node, executor.variable_values)
+            path = Path(None, root.key, "Query")
+            nodes = [each.node for each in root.details]
+            info = executor.build_resolve_info(root.definition, nodes, self._query, path)
+            resolved = (root.definition.resolve or default_field_resolver)(None, info, **given)
+            read = await resolved if isawaitable(resolved) else resolved
+            if isinstance(read, Single):
+                return _Step(root, read)
+            prepared = PLANS.prepare(executor, root.definition.type, root.details, read)
+        except Exception as error:  # noqa: BLE001 - whatever it is becomes the field's error
+            return _Step(root, error=error)
+        if prepared.plan is not None:
+            context.services.meter.read(node.name.value, compiled=True)
+        return _Step(root, read, prepared)
+
+
+async def _whole(context: Context, steps: Sequence[_Step]) -> Answer:
+    """Read everything, and return it with the errors of what failed."""
+    texts: list[str] = []
+    errors: list[Any] = []
+    is_null = False
+    for step in steps:
+        text = None
+        try:
+            text = await _text(context, step, alone=len(steps) == 1)
+        except AbsentValue:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is becomes the field's error
+            errors.append(_formatted(context, step, error))
+            is_null = is_null or is_non_null_type(step.root.definition.type)
+        texts.append(f"{step.root.prefix}{text or 'null'}")
+    data = "null" if is_null else "{" + ",".join(texts) + "}"
+    if errors:
+        return Answer(f'{{"data":{data},"errors":{orjson.dumps(errors).decode()}}}', failed=True)
+    return Answer(f'{{"data":{data}}}')
+
+
+async def _streamed(context: Context, steps: Sequence[_Step]) -> AsyncIterator[str]:
+    """Yield everything as it is read. What fails after the first piece ends the answer in its middle."""
+    before = '{"data":{'
+    for step in steps:
+        before += step.root.prefix
+        plan = step.prepared.plan if step.prepared else None
+        if step.is_large and step.prepared is not None and isinstance(plan, PagePlan):
+            values = [context.require(Permission.READ), *step.prepared.values]
+            batches = context.reader.batches(plan.compiled, values, STREAM_ROWS)
+            async for piece in plan.stream(batches):
+                yield before + piece
+                before = ""
+        else:
+            before += await _text(context, step, alone=False) or "null"
+        before += ","
+    yield before.removesuffix(",") + "}}"
+
+
+async def _text(context: Context, step: _Step, *, alone: bool) -> str | None:
+    """Make a read; raises what refuses it."""
+    if step.error is not None:
+        raise step.error
+    if isinstance(step.read, Single):
+        return orjson.dumps(await step.read.load(context)).decode()
+    if step.prepared is None or step.prepared.plan is None:
+        raise RuntimeError(f"{step.root.key} has no plan")
+    values = [context.require(Permission.READ), *step.prepared.values]
+    rows = await context.reader.texts(step.prepared.plan.compiled, values, alone=alone)
+    text = step.prepared.plan.json(rows)
+    return step.read.found(text) if isinstance(step.read, One) else text
+
+
+def _formatted(context: Context, step: _Step, error: Exception) -> Any:  # noqa: ANN401 - a formatted error
+    nodes = [each.node for each in step.root.details]
+    return translated(located_error(error, nodes, [step.root.key]), context).formatted
+
+
+def _chosen(document: DocumentNode, name: str | None) -> OperationDefinitionNode | None:
+    operations = [each for each in document.definitions if isinstance(each, OperationDefinitionNode)]
+    if name is None:
+        return operations[0] if len(operations) == 1 else None
+    return next((each for each in operations if each.name is not None and each.name.value == name), None)

@@ -1,0 +1,124 @@
+"""The thin front of `/graphql`: operations of compiled reads are answered here, all others by Strawberry's view.
+
+It authenticates, finds the document, authorizes, counts and tells errors by the functions that the view uses, and does
+nothing else: no extension, no executor, no field in Python.
+"""
+
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+import orjson
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from db.database import TRANSIENT
+from db.identifiers import new_id
+from domain.errors import Refusal
+from resolvers.context import Context, Entrance, Services
+from schema.compiled import Answer, CompiledOperations, LeftToTheGraph
+from web.authentication import Authentication
+from web.documents import DocumentRefused, Documents
+
+GRAPHQL_PATH: Final = "/graphql"
+_JSON: Final = b"application/json"
+_STREAMED: Final = (b"text/event-stream", b"multipart/mixed")
+
+
+class Front:
+    """Answers what it can; the rest goes on as it came."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        operations: CompiledOperations,
+        services: Services,
+        authentication: Authentication,
+        documents: Documents,
+    ) -> None:
+        self._app = app
+        self._operations = operations
+        self._services = services
+        self._authentication = authentication
+        self._documents = documents
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; bodies are bounded and whole already (`web.body_limit`)."""
+        if not (self._services.compiled_reads and _may_be_ours(scope)):
+            await self._app(scope, receive, send)
+            return
+        message = await receive()
+        try:
+            await self._answer(scope, message, send)
+        except (LeftToTheGraph, DocumentRefused, Refusal, orjson.JSONDecodeError):
+            # Whatever is wrong with the request, the view says it, in the form that its client understands.
+            await self._app(scope, _again(message, receive), send)
+
+    async def _answer(self, scope: Scope, message: Message, send: Send) -> None:
+        started = time.perf_counter()
+        try:
+            principal = await self._authentication.principal(_header(scope, b"authorization"))
+        except TRANSIENT as error:
+            raise LeftToTheGraph("the database is away") from error
+        request = orjson.loads(message["body"]) if not message.get("more_body") else None
+        text, variables, name = _parts(request, self._documents)
+        operation = self._operations.find(text, name)
+        context = Context(self._services, new_id("req"), principal).operation(snapshot=True)
+        try:
+            answer = await self._operations.execute(operation, variables, context)
+            await _send(send, answer, context.request_id)
+        finally:
+            await context.end()
+        seconds = time.perf_counter() - started
+        self._services.meter.operation(Entrance.FRONT, operation.name, seconds, failed=answer.failed)
+
+
+def _parts(request: Any, documents: Documents) -> tuple[str, dict[str, Any], str | None]:  # noqa: ANN401 - any JSON
+    match request:
+        case dict():
+            variables, name = request.get("variables"), request.get("operationName")
+            if isinstance(variables, dict | None) and isinstance(name, str | None):
+                return documents.text(request), variables or {}, name
+    raise LeftToTheGraph("not a request")
+
+
+def _may_be_ours(scope: Scope) -> bool:
+    if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != GRAPHQL_PATH:
+        return False
+    content_type = accept = b""
+    for name, value in scope["headers"]:
+        if name == b"content-type":
+            content_type = value
+        elif name == b"accept":
+            accept = value
+    return content_type.startswith(_JSON) and not any(kind in accept for kind in _STREAMED)
+
+
+def _header(scope: Scope, wanted: bytes) -> str | None:
+    headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
+    return next((value.decode("latin-1") for name, value in headers if name == wanted), None)
+
+
+async def _send(send: Send, answer: Answer, request_id: str) -> None:
+    body = answer.text.encode()
+    headers = [(b"content-type", _JSON), (b"x-request-id", request_id.encode())]
+    if answer.rest is None:
+        headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if answer.rest is None:
+        await send({"type": "http.response.body", "body": body})
+        return
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    async for piece in answer.rest:
+        await send({"type": "http.response.body", "body": piece.encode(), "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _again(message: Message, receive: Receive) -> Receive:
+    """Return a channel that gives the message once more, then whatever follows."""
+    given = [message]
+
+    async def replay() -> Message:
+        return given.pop() if given else await receive()
+
+    return replay

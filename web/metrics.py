@@ -1,0 +1,67 @@
+"""What the process counts, for Prometheus."""
+
+from typing import Final
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from resolvers.context import Entrance
+
+_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_log = structlog.get_logger("operations")
+
+
+class Metrics:
+    """The process's counters; a `resolvers.context.Meter`."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        operations = Counter(
+            "fleetgraph_operations", "Operations answered.", ["entrance", "outcome"], registry=self.registry
+        )
+        seconds = Histogram(
+            "fleetgraph_operation_seconds",
+            "Time until an operation was answered.",
+            ["entrance"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        # Looked up once: finding a label's counter costs more than counting.
+        self._operations = {
+            (entrance, failed): operations.labels(entrance.value, "failed" if failed else "answered")
+            for entrance in Entrance
+            for failed in (False, True)
+        }
+        self._seconds = {entrance: seconds.labels(entrance.value) for entrance in Entrance}
+        self._reads = Counter(
+            "fleetgraph_reads",
+            "Reads by the field that asked, and whether they were compiled or executed field by field.",
+            ["field", "way"],
+            registry=self.registry,
+        )
+        self._read: dict[tuple[str, bool], Counter] = {}
+        self._subscribers = Gauge(
+            "fleetgraph_feed_subscribers", "Subscriptions that follow the feed.", registry=self.registry
+        )
+        self._head = Gauge(
+            "fleetgraph_feed_position", "Newest position of the feed that this process read.", registry=self.registry
+        )
+
+    def operation(self, entrance: Entrance, name: str | None, seconds: float, *, failed: bool) -> None:
+        """Count a query or a mutation that was answered."""
+        self._operations[entrance, failed].inc()
+        self._seconds[entrance].observe(seconds)
+        _log.debug("operation", operation=name, entrance=entrance.value, seconds=seconds, failed=failed)
+
+    def read(self, name: str, *, compiled: bool) -> None:
+        """Count a read by its field, of which the schema has a limited number."""
+        counter = self._read.get((name, compiled))
+        if counter is None:
+            counter = self._read[name, compiled] = self._reads.labels(name, "compiled" if compiled else "executed")
+        counter.inc()
+
+    def exposition(self, *, subscribers: int, head: int) -> bytes:
+        """Return everything in Prometheus's text format, with the feed's present state."""
+        self._subscribers.set(subscribers)
+        self._head.set(head)
+        return generate_latest(self.registry)
