@@ -57,8 +57,7 @@ class Floor:
         first, asked = variables["first"], variables["filter"]
         states = [state.lower() for state in asked["provisionState"]]
         key, value = asked["selector"].split("=")
-        labels = orjson.dumps({key: value}).decode()
-        rows = await self._pool.fetch(sql.FILTERED, self._tenant_id, states, labels, first + 1)
+        rows = await self._pool.fetch(sql.FILTERED, self._tenant_id, states, key, value, first + 1)
         return _connection(rows, first)
 
     async def _one(self, variables: Variables) -> str:

@@ -24,8 +24,9 @@ LIST: Final = f"""select n.id, (select row_to_json(one)::text from (
     select {_HEAD}, {_LABELS} as labels, {_CONDITIONS} as conditions, {_DEVICES} as devices
 ) one) {_PAGE}"""
 ROWS: Final = f"select n.id, {_SHORT} {_PAGE}"
+# Not `labels @> …`: of a value it does not know PostgreSQL expects so few rows that it collects and sorts them all.
 FILTERED: Final = f"""select n.id, {_SHORT} from nodes n
-where n.tenant_id = $1 and n.provision_state = any ($2) and n.labels @> $3::jsonb order by n.id limit $4"""
+where n.tenant_id = $1 and n.provision_state = any ($2) and n.labels ->> $3 = $4 order by n.id limit $5"""
 ONE: Final = f"""select (select row_to_json(one)::text from (select {_HEAD}, {_DEVICES} as devices) one)
 from nodes n where n.tenant_id = $1 and n.id = $2"""
 COUNTS: Final = """select array_to_json(array(select one from (
