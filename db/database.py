@@ -268,8 +268,11 @@ class Database:
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Transaction]:
         """Keep one connection without a transaction: for single statements, each a round trip and no more."""
-        async with self._pool.acquire(timeout=STATEMENT_SECONDS_MAX) as connection:
+        connection = await self.lend()
+        try:
             yield Transaction(connection)
+        finally:
+            await self._pool.release(connection)
 
     def reader(self, *, snapshot: bool) -> Reader:
         """Return a reader; close it when its operation ends."""
@@ -277,6 +280,8 @@ class Database:
 
     async def lend(self) -> "PoolConnectionProxy[Row]":
         """Take a connection; pair with `give_back`."""
+        if self._pool.get_idle_size():
+            return await self._pool.acquire()  # there is nothing to wait for, and a deadline costs a timer
         return await self._pool.acquire(timeout=STATEMENT_SECONDS_MAX)
 
     async def give_back(self, connection: "PoolConnectionProxy[Row]") -> None:

@@ -17,6 +17,9 @@ CROCKFORD: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 ENTROPY_BITS: Final = 80
 TIME_BITS: Final = 48
 ULID_LENGTH: Final = 26
+# Two digits at a time: every request gets an id.
+_PAIRS: Final = tuple(first + second for first in CROCKFORD for second in CROCKFORD)
+_SHIFTS: Final = tuple(range(5 * (ULID_LENGTH - 2), -1, -10))
 
 
 def format_id(prefix: Prefix, at_ms: int, entropy: int) -> str:
@@ -29,8 +32,7 @@ def format_id(prefix: Prefix, at_ms: int, entropy: int) -> str:
         message = "a ULID holds 48 bits of milliseconds and 80 bits of entropy"
         raise ValueError(message)
     value = at_ms << ENTROPY_BITS | entropy
-    body = "".join(CROCKFORD[value >> 5 * place & 31] for place in reversed(range(ULID_LENGTH)))
-    return f"{prefix}_{body}"
+    return f"{prefix}_{_body(value)}"
 
 
 def next_id(previous: str) -> str:
@@ -40,7 +42,11 @@ def next_id(previous: str) -> str:
     for char in body:
         value = value << 5 | CROCKFORD.index(char)
     value += 1
-    return f"{prefix}_" + "".join(CROCKFORD[value >> 5 * place & 31] for place in reversed(range(ULID_LENGTH)))
+    return f"{prefix}_{_body(value)}"
+
+
+def _body(value: int) -> str:
+    return "".join([_PAIRS[value >> shift & 1023] for shift in _SHIFTS])
 
 
 def has_prefix(text: str, prefix: Prefix) -> bool:

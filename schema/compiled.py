@@ -6,6 +6,7 @@ operation is left to the graph.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, Final
@@ -27,8 +28,15 @@ from graphql import (
 )
 from graphql.execution.collect_fields import FragmentDetails
 from graphql.execution.collect_fields import collect_fields as collect_root_fields
-from graphql.execution.values import VariableValues, get_argument_values, get_variable_values
-from graphql.pyutils import Path
+from graphql.execution.get_variable_signature import GraphQLVariableSignature, get_variable_signature
+from graphql.execution.values import (
+    VariableValues,
+    VariableValueSource,
+    get_argument_values,
+    input_is_nested_too_deeply,
+)
+from graphql.pyutils import Path, Undefined
+from graphql.utilities.coerce_input_value import coerce_default_value, coerce_input_value
 from strawberry.execution import optimized_is_awaitable
 
 from db.database import AbsentValue
@@ -45,7 +53,6 @@ from schema.selections import Details, is_read
 OPERATIONS_MAX: Final = 1024
 STREAM_ROWS: Final = 200
 """A page of more rows is sent as it is read, this many rows at a time."""
-_COERCION_ERRORS_MAX: Final = 50
 
 
 class LeftToTheGraph(Exception):  # noqa: N818 - an answer: somebody else executes the operation
@@ -71,8 +78,9 @@ class Operation:
     """A valid operation, and its root fields for each way in which its directives may go."""
 
     node: OperationDefinitionNode
-    definitions: dict[str, FragmentDefinitionNode]
-    fragments: dict[str, FragmentDetails]
+    executor: ReadingExecution
+    """Copied for each request, with its variables and context: making one costs more."""
+    signatures: tuple[GraphQLVariableSignature, ...]
     steering: tuple[str, ...]
     roots: dict[tuple[Any, ...], tuple[Root, ...] | None] = field(default_factory=dict)
     is_left: bool = False
@@ -134,12 +142,10 @@ class CompiledOperations:
 
         The context is of this operation alone; whoever gave it ends it when the last piece has come.
         """
-        values = get_variable_values(
-            self._schema, operation.node.variable_definitions or (), dict(variables), max_errors=_COERCION_ERRORS_MAX
-        )
-        if isinstance(values, list):
-            raise LeftToTheGraph("the variables are wrong")
-        executor = self._executor(operation, values, context)
+        executor = copy(operation.executor)
+        executor.variable_values = _coerced(operation.signatures, variables)
+        executor.context_value = context
+        executor._relevant_sub_fields = {}  # noqa: SLF001 - what it remembers depends on the variables
         roots = self._roots(operation, executor)
         steps = [await self._step(executor, root) for root in roots]
         if any(step.prepared is not None and step.prepared.plan is None for step in steps):
@@ -168,22 +174,24 @@ class CompiledOperations:
         if any(each.variable_definitions for each in definitions.values()):
             return LeftToTheGraph("its fragments have variables of their own")
         fragments = {name: FragmentDetails(each) for name, each in definitions.items()}
-        return Operation(node, definitions, fragments, steering_variables(node, definitions))
-
-    def _executor(self, operation: Operation, values: VariableValues, context: Context) -> ReadingExecution:
-        return ReadingExecution(
+        signatures = [get_variable_signature(self._schema, each) for each in node.variable_definitions or ()]
+        known = tuple(each for each in signatures if isinstance(each, GraphQLVariableSignature))
+        if len(known) != len(signatures):
+            return LeftToTheGraph("a variable's type is unknown")
+        executor = ReadingExecution(
             self._schema,
-            operation.definitions,
-            operation.fragments,
+            definitions,
+            fragments,
             None,
-            context,
-            operation.node,
-            values,
+            None,
+            node,
+            VariableValues({}, {}),
             default_field_resolver,
             default_type_resolver,
             default_field_resolver,
             is_awaitable=optimized_is_awaitable,
         )
+        return Operation(node, executor, known, steering_variables(node, definitions))
 
     def _roots(self, operation: Operation, executor: ReadingExecution) -> tuple[Root, ...]:
         steered = tuple(executor.variable_values.coerced.get(name) for name in operation.steering)
@@ -223,6 +231,34 @@ class CompiledOperations:
         if prepared.plan is not None:
             context.services.meter.read(node.name.value, compiled=True)
         return _Step(root, read, prepared)
+
+
+def _coerced(signatures: Sequence[GraphQLVariableSignature], given: Mapping[str, Any]) -> VariableValues:
+    """Coerce the variables as graphql-core's `get_variable_values` does; raises LeftToTheGraph for a wrong one.
+
+    https://spec.graphql.org/draft/#CoerceVariableValues()
+    """
+    sources: dict[str, VariableValueSource] = {}
+    coerced: dict[str, Any] = {}
+    for signature in signatures:
+        name = signature.name
+        if name in given:
+            value = given[name]
+            sources[name] = VariableValueSource(signature, value)
+            if isinstance(value, dict | list) and input_is_nested_too_deeply(value, signature.type):
+                raise LeftToTheGraph("a variable is nested too deeply")
+            coerced[name] = coerce_input_value(value, signature.type)
+        elif signature.default is not None:
+            sources[name] = VariableValueSource(signature)
+            coerced[name] = coerce_default_value(signature)
+        elif is_non_null_type(signature.type):
+            raise LeftToTheGraph("a variable is missing")
+        else:
+            sources[name] = VariableValueSource(signature)
+            continue
+        if coerced[name] is Undefined:
+            raise LeftToTheGraph("a variable is wrong")
+    return VariableValues(sources, coerced)
 
 
 async def _whole(context: Context, steps: Sequence[_Step]) -> Answer:

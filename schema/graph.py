@@ -11,6 +11,7 @@ from strawberry.extensions import AddValidationRules, MaxTokensLimiter, ParserCa
 from strawberry.extensions.runner import SchemaExtensionsRunner
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
+from strawberry.schema.name_converter import NameConverter
 from strawberry.types import ExecutionContext, ExecutionResult
 from strawberry.types.execution import PreExecutionError
 from strawberry.types.graphql import OperationType
@@ -83,6 +84,21 @@ def _ambiguous(context: ExecutionContext) -> PreExecutionError | None:
     return _refused(f"the document has {operations} operations: `operationName` must say which one to run")
 
 
+class RememberedNames(NameConverter):
+    """Strawberry's names, which it asks for again with every argument of every field."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[str, str] = {}
+
+    def apply_naming_config(self, name: str) -> str:
+        """Return the name in camel case."""
+        found = self._known.get(name)
+        if found is None:
+            found = self._known[name] = super().apply_naming_config(name)
+        return found
+
+
 class ParsedDocuments(ParserCache):
     """Strawberry's cache, which leaves a document that does not parse to the parse that follows.
 
@@ -104,7 +120,7 @@ def build() -> Graph:
         mutation=Mutation,
         subscription=Subscription,
         types=[NodeInventoryChanged, NodeHardwareChanged, NodeConditionChanged, OtherEvent],
-        config=StrawberryConfig(scalar_map=SCALARS, default_resolver=read),
+        config=StrawberryConfig(scalar_map=SCALARS, default_resolver=read, name_converter=RememberedNames()),
         execution_context_class=ReadingExecution,
         extensions=[
             Counted,

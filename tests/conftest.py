@@ -59,19 +59,20 @@ def template(postgres: EmbeddedPostgres) -> str:
 @pytest.fixture
 async def database_url(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
     """The DSN of a fresh, migrated database."""
-    async with _copy(postgres, template) as dsn:
+    async with copied(postgres, template) as dsn:
         yield dsn
 
 
 @pytest.fixture
 async def another_database_url(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
     """A second one, to compare with the first."""
-    async with _copy(postgres, template) as dsn:
+    async with copied(postgres, template) as dsn:
         yield dsn
 
 
 @asynccontextmanager
-async def _copy(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
+async def copied(postgres: EmbeddedPostgres, template: str) -> AsyncIterator[str]:
+    """Copy the template for as long as the block lasts; gives the copy's DSN."""
     name = f"test_{next(_numbers)}"
     await _execute(postgres.dsn("postgres"), f"create database {name} template {template} strategy file_copy")
     yield postgres.dsn(name)

@@ -8,7 +8,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from resolvers.context import Entrance
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_log = structlog.get_logger("operations")
 
 
 class Metrics:
@@ -39,6 +38,8 @@ class Metrics:
             ["field", "way"],
             registry=self.registry,
         )
+        # Bound once: a bound logger whose level is off costs nothing.
+        self._log = structlog.get_logger("operations").bind()
         self._read: dict[tuple[str, bool], Counter] = {}
         self._subscribers = Gauge(
             "fleetgraph_feed_subscribers", "Subscriptions that follow the feed.", registry=self.registry
@@ -51,7 +52,7 @@ class Metrics:
         """Count a query or a mutation that was answered."""
         self._operations[entrance, failed].inc()
         self._seconds[entrance].observe(seconds)
-        _log.debug("operation", operation=name, entrance=entrance.value, seconds=seconds, failed=failed)
+        self._log.debug("operation", operation=name, entrance=entrance.value, seconds=seconds, failed=failed)
 
     def read(self, name: str, *, compiled: bool) -> None:
         """Count a read by its field, of which the schema has a limited number."""

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -21,7 +21,7 @@ from domain.ids import TenantId
 from reconcilers.inventory import conflicts, inventory
 from reconcilers.loop import run
 from reconcilers.relay import relay
-from resolvers.context import Services
+from resolvers.context import Meter, Services
 from web.app import application, open_services, utc_now
 from web.authentication import issue_token
 from web.server import background, listening
@@ -77,10 +77,11 @@ async def listening_server(database: Database) -> AsyncIterator[tuple[RunningSer
 
 @asynccontextmanager
 async def running_server(
-    database: Database, *, reconcile: bool = True, compiled_reads: bool = True
+    database: Database, *, reconcile: bool = True, compiled_reads: bool = True, meter: Meter | None = None
 ) -> AsyncIterator[RunningServer]:
     hints = Hints("memory://")
-    async with open_services(database, hints, compiled_reads=compiled_reads) as services:
+    async with open_services(database, hints, compiled_reads=compiled_reads) as opened:
+        services = replace(opened, meter=meter or opened.meter)
         app = application(services, Settings())
         transport = httpx.ASGITransport(app)
         loops = (relay(database, hints), inventory(database, utc_now), conflicts(database)) if reconcile else ()
@@ -89,13 +90,14 @@ async def running_server(
             background(services.feed.run(), *(run(loop) for loop in loops)),
         ):
             clients = [
-                await _client(database, http, tenant, role)
+                await client_of(database, http, tenant, role)
                 for tenant, role in (("ours", Role.OPERATOR), ("ours", Role.AGENT), ("theirs", Role.OPERATOR))
             ]
             yield RunningServer(app, services, *clients)
 
 
-async def _client(database: Database, http: httpx.AsyncClient, tenant: str, role: Role) -> Client:
+async def client_of(database: Database, http: httpx.AsyncClient, tenant: str, role: Role) -> Client:
+    """Return a client with a new token of that tenant, which is made when it is not there."""
     async with database.transaction() as tx:
         tenant_id = await ensure_tenant(tx, TenantId(new_id("tenant")), tenant)
         token = await issue_token(tx, tenant_id, role, f"{tenant} {role.value}")

@@ -32,7 +32,7 @@ async def test_a_field_says_that_its_statement_was_given_up(
         raise asyncpg.QueryCanceledError("canceling statement due to statement timeout")
 
     async with running_server(database, reconcile=False) as server:
-        monkeypatch.setattr(Reader, "fetch", given_up)
+        monkeypatch.setattr(Reader, "texts", given_up)
         answer = await server.operator.send("{ nodes { totalCount } }")
     assert answer["errors"][0]["extensions"]["code"] == "UNAVAILABLE"
     assert "statement timeout" not in answer["errors"][0]["message"]
