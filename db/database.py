@@ -152,6 +152,8 @@ class Reader:
     async def texts(self, compiled: Compiled, values: Sequence[Any], *, alone: bool = False) -> list[Row]:
         """Run a plan's statement and return its rows; raises AbsentValue.
 
+        What is read after that sees another state: the failure ended the snapshot.
+
         `alone` says that the operation reads nothing else: one statement sees one state without a transaction.
         """
         arguments = compiled.arguments(values)
@@ -160,10 +162,27 @@ class Reader:
                 self.statements += 1
                 async with self._database.session() as session:
                     return await session.fetch(compiled.text, *arguments)
-            return await self.fetch(compiled.text, *arguments)
+            if not self._snapshot:
+                return await self.fetch(compiled.text, *arguments)
+            self.statements += 1
+            async with self._lock:
+                return await self._fetched_here(compiled.text, arguments)
         except asyncpg.PostgresError as error:
             if error.sqlstate == ABSENT_VALUE:
                 raise AbsentValue from error
+            raise
+
+    async def _fetched_here(self, text: str, arguments: Sequence[Any]) -> list[Row]:
+        """Run a statement on the snapshot's connection, which a failure gives back: its transaction is at its end.
+
+        Siblings that wait for their turn begin another one then.
+        """
+        connection = await self._open()
+        try:
+            return await connection.fetch(text, *arguments)
+        except asyncpg.PostgresError:
+            self._connection = None
+            await self._database.give_back(connection)
             raise
 
     async def batches(self, compiled: Compiled, values: Sequence[Any], size: int) -> AsyncIterator[list[Row]]:
@@ -176,16 +195,11 @@ class Reader:
                 while rows := await cursor.fetch(size):
                     yield rows
             except asyncpg.PostgresError as error:
+                self._connection = None
+                await self._database.give_back(connection)
                 if error.sqlstate == ABSENT_VALUE:
                     raise AbsentValue from error
                 raise
-
-    async def start_over(self) -> None:
-        """Give up the snapshot, which a failed statement has ended; what is read next sees a new one."""
-        async with self._lock:
-            connection, self._connection = self._connection, None
-        if connection is not None:
-            await self._database.give_back(connection)
 
     async def first(self, statement: Statement, *args: Any) -> Row | None:  # noqa: ANN401
         """Run a statement and return its first row, if any."""

@@ -2,12 +2,15 @@
 
 import re
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from domain.cursor import FeedCursor
 from domain.errors import CursorExpired, InvalidInput
 
-_SNAPSHOT: Final = re.compile(r"(?P<first>\d{1,18}):(?P<end>\d{1,18}):(?P<in_progress>(\d{1,18}(,\d{1,18})*)?)")
+_SNAPSHOT: Final = re.compile(
+    r"(?P<first>[0-9]{1,18}):(?P<end>[0-9]{1,18}):(?P<in_progress>([0-9]{1,18}(,[0-9]{1,18})*)?)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,15 @@ class VisibleTransactions:
 def read_snapshot(text: str) -> VisibleTransactions:
     """Read `xmin:xmax:xip,xip`; raises InvalidInput when it is not one."""
     found = _SNAPSHOT.fullmatch(text)
-    if found is None or int(found["first"]) > int(found["end"]):
+    if found is None:
         raise InvalidInput("after: not a cursor of this server")
-    numbers = frozenset(int(part) for part in found["in_progress"].split(",") if part)
-    return VisibleTransactions(int(found["first"]), int(found["end"]), numbers)
+    first, end = int(found["first"]), int(found["end"])
+    numbers = [int(part) for part in found["in_progress"].split(",") if part]
+    # What PostgreSQL asks of a pg_snapshot.
+    ordered = all(before < after for before, after in pairwise(numbers))
+    if not 0 < first <= end or not ordered or not all(first <= number < end for number in numbers):
+        raise InvalidInput("after: not a cursor of this server")
+    return VisibleTransactions(first, end, frozenset(numbers))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from db.views.selection import Asked
 from domain import cursor
 from domain.access import Permission
 from domain.cursor import FeedCursor
-from domain.feed import refuse_unreachable
+from domain.feed import read_snapshot, refuse_unreachable
 from domain.ids import TenantId
 from resolvers.connections import page_size
 from resolvers.context import Context
@@ -81,6 +81,8 @@ async def events(context: Context, query: EventQuery, first: int | None, after: 
     start = FeedCursor(0)
     if after is not None:
         start = cursor.decode_feed(after)
+        if start.snapshot is not None:
+            read_snapshot(start.snapshot)
         floor, head = await feed_bounds(context.reader)
         refuse_unreachable(start, floor=floor, head=head)
     given = {"type": tuple(sorted(query.types)), "node_id": tuple(sorted(query.node_ids)), "unseen": start.snapshot}

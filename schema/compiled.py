@@ -157,7 +157,6 @@ class CompiledOperations:
                 return Answer(await anext(pieces), pieces)
             return await _whole(context, steps)
         except AbsentValue as problem:
-            await context.reader.start_over()
             raise LeftToTheGraph("a value is absent that the schema has") from problem
 
     def _read(self, text: str, name: str | None) -> Operation | LeftToTheGraph:

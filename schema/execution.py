@@ -75,7 +75,6 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
         try:
             rows = await context.reader.texts(prepared.plan.compiled, [tenant_id, *prepared.values])
         except AbsentValue:
-            await context.reader.start_over()
             context.services.meter.read(name, compiled=False)
             return None, False
         context.services.meter.read(name, compiled=True)

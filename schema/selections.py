@@ -274,7 +274,8 @@ class _Translator:
             return None
         if isinstance(named, GraphQLObjectType):
             many = is_list_type(_nullable(definition.type))
-            return DocumentPart(key, wire_name(name), many, required, self._part(named, found, _below(cost, many=many)))
+            fields = self._part(named, found, _below(cost, many=many))
+            return DocumentPart(key, wire_name(name), many, required, fields, defaults.get(name))
         writing = _writing(definition.type, None)
         if writing is None:
             self._opaque(kind, definition, found, cost, f"{definition.type} is not read from documents")

@@ -77,9 +77,9 @@ class Draft:
         self.tenant = self.bind(0, _TEXT)
 
     def name(self, letter: str) -> str:
-        """Return a name that the statement does not have yet."""
+        """Return a name that the statement does not have yet, and that no field of GraphQL can have."""
         self._names += 1
-        return f"{letter}{self._names}"
+        return f"{letter}${self._names}"
 
     def bind(self, place: int, type_: TypeEngine[Any]) -> Expression:
         """Return the parameter of a value by its place among all values."""

@@ -16,6 +16,7 @@ IDENTIFIER_BYTES_MAX: Final = 63
 """PostgreSQL cuts longer names off without a word (NAMEDATALEN - 1)."""
 COLUMNS_MAX: Final = 1600
 """What a select list may hold (MaxTupleAttributeNumber is 1,664)."""
+_JSON_NULL: Final = sa.literal_column("'null'::jsonb", JSONB)
 _OURS: Final = re.compile(r"[\w .:/+-]*")
 
 
@@ -92,7 +93,8 @@ def json_literal(value: Any) -> Expression:  # noqa: ANN401 - any JSON value
 def _inside(document: Expression, key: str, writing: Writing, *, required: bool, default: Any) -> Expression:  # noqa: ANN401
     if writing is Form.PLAIN:
         found = inside(document, key, default)
-        return present(found) if required and default is None else found
+        # JSON has a null of its own, which is a value to SQL.
+        return present(sa.func.nullif(found, _JSON_NULL, type_=JSONB())) if required and default is None else found
     text: Expression = document.op("->>", return_type=sa.Text())(text_literal(key))
     if default is not None:
         text = sa.func.coalesce(text, text_literal(str(default)), type_=sa.Text())

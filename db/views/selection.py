@@ -85,6 +85,7 @@ class DocumentPart:
     many: bool
     required: bool
     fields: "tuple[DocumentLeaf | DocumentPart | Constant | Nested, ...]"
+    default: Any = None
 
 
 Field: TypeAlias = Constant | Leaf | Nested | Same | DocumentPart

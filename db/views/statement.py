@@ -156,7 +156,9 @@ def _part(draft: Draft, document: Expression, part: DocumentPart) -> Expression:
         )
         opened = Opened(each, (each,), {id(PART.c.document): each.c.document})
         rows = opened.select(columns).order_by(each.c.place)
-        return list_of(rows.subquery(draft.name("x")))
+        is_list = sa.func.jsonb_typeof(document) == text_literal("array")
+        many = sa.case((is_list, list_of(rows.subquery(draft.name("x")))))
+        return present(many) if part.required else many
     given = sa.select(document.label("document")).correlate_except().subquery(draft.name("d"))
     # JSON's own null, and what is absent, are no document.
     held = sa.func.jsonb_typeof(given.c.document) == text_literal("object")
@@ -171,8 +173,8 @@ def _part_field(draft: Draft, field: DocumentLeaf | DocumentPart | Constant | Ne
             return text_literal(text)
         case DocumentLeaf():
             return json_text.document_leaf(PART.c.document, field)
-        case DocumentPart(name=name, many=many):
-            return _part(draft, json_text.inside(PART.c.document, name, [] if many else None), field)
+        case DocumentPart(name=name, default=default):
+            return _part(draft, json_text.inside(PART.c.document, name, default), field)
         case Nested(relation=name):
             return _nested(draft, PART_RELATIONS[name], field)
         case _:
