@@ -147,7 +147,7 @@ class Reader:
                 return await session.fetch(statement, *args)
         text, values = compiled(statement, args)
         async with self._lock:
-            return await (await self._open()).fetch(text, *values)
+            return await self._fetched_here(text, values)
 
     async def texts(self, compiled: Compiled, values: Sequence[Any], *, alone: bool = False) -> list[Row]:
         """Run a plan's statement and return its rows; raises AbsentValue.

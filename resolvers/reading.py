@@ -11,6 +11,7 @@ from db.declared.devices import DEVICES, DeviceQuery
 from db.declared.nodes import NODES, NodeQuery
 from db.declared.places import POOLS, SITES
 from db.declared.snapshots import SNAPSHOTS
+from db.declared.summary import SUMMARY
 from db.events import feed_cursor
 from db.paging import Order
 from db.views.selection import Asked
@@ -22,7 +23,7 @@ from domain.ids import has_prefix
 from domain.texts import given_text, required_text, storable_time
 from resolvers.connections import asked_page
 from resolvers.context import Context
-from resolvers.reads import One, Page, Related, Single
+from resolvers.reads import One, Page, Related, Single, Summary
 
 LIST_FILTER_MAX: Final = 1000
 
@@ -51,6 +52,13 @@ def pools(context: Context, first: int | None, after: str | None) -> Page:
     """List the tenant's pools."""
     context.require(Permission.READ)
     return Page(POOLS, asked_page("pools", places.POOLS_BY_ID, first, after))
+
+
+def fleet_summary(context: Context, query: NodeQuery) -> Summary:
+    """Sum up the tenant's nodes, or those that fit."""
+    context.require(Permission.READ)
+    refuse_wide_filter(*query.lists(), text=query.text)
+    return Summary(SUMMARY, Asked(query.where()))
 
 
 def node(context: Context, node_id: str) -> One:

@@ -55,6 +55,34 @@ class One:
 
 
 @dataclass(frozen=True, slots=True)
+class Summary(One):
+    """The sum of what a read's conditions leave; each of its parts is read by itself when fields are visited."""
+
+    async def load(self, context: Context) -> Any:  # noqa: ANN401 - what `part` is asked of
+        """Return itself: there is no row to load."""
+        context.require(Permission.READ)
+        return self
+
+    def part(self, name: str) -> "SummaryPart":
+        """Ask for a part."""
+        return SummaryPart(self.view, name, self.asked)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryPart:
+    """One part of a summary."""
+
+    view: View
+    name: str
+    asked: Asked
+
+    async def load(self, context: Context) -> list[Row]:
+        """Return the part's rows."""
+        what = loading.Belonging(self.view, self.name, self.asked)
+        return await loading.load_summary(context.reader, context.require(Permission.READ), what)
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A page of a whole list."""
 

@@ -11,6 +11,7 @@ from db.declared.labels import LabelRow
 from db.declared.nodes import NodeQuery
 from db.paging import Order
 from db.tables import ConditionRow, NodeInventoryRow, NodeRow
+from domain.selector import parse
 from resolvers import reading
 from schema.arguments import After, First, listed
 from schema.connections import Connection
@@ -161,6 +162,11 @@ class NodeFilter:
     text: str | None = strawberry.field(
         default=None, description="Part of the host name, the display name or the identity key, in any case."
     )
+    selector: str | None = strawberry.field(
+        default=None,
+        description="A label selector as Kubernetes writes it, with comparisons: "
+        "`gpu.model=H100,numa.nodes>1,zone in (a,b),!spot`.",
+    )
 
 
 def node_query(given: NodeFilter | None) -> NodeQuery:
@@ -175,6 +181,7 @@ def node_query(given: NodeFilter | None) -> NodeQuery:
         states=listed("filter.state", given.state),
         provision_states=listed("filter.provisionState", given.provision_state),
         text=given.text,
+        selector=parse(given.selector) if given.selector else (),
     )
 
 

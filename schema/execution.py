@@ -16,10 +16,11 @@ from db.database import AbsentValue
 from domain.access import Permission
 from resolvers.context import Context
 from resolvers.events import FeedEvent
-from resolvers.reads import One, Page, Related, Single
+from resolvers.reads import One, Page, Related, Single, SummaryPart
 from schema.plans import ReadPlans
 from schema.selections import Details
 
+READS: Final = (One, Page, Related, Single, SummaryPart)
 PLANS: Final = ReadPlans()
 
 
@@ -36,7 +37,7 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
         position_context: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
         """Complete a value; what is read first is read here."""
-        if isinstance(result, One | Page | Related | Single):
+        if isinstance(result, READS):
             return self._read(return_type, field_details_list, info, path, result, position_context)
         return super().complete_value(return_type, field_details_list, info, path, result, position_context)
 
@@ -46,7 +47,7 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
         details: Details,
         info: GraphQLResolveInfo[Any],
         path: Path,
-        read: One | Page | Related | Single,
+        read: One | Page | Related | Single | SummaryPart,
         position: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
         context: Context = self.context_value

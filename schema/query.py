@@ -15,6 +15,7 @@ from schema.objects import Info, NodeInterface
 from schema.scalars import Cursor
 from schema.site import Pool, Site
 from schema.snapshot import InventoryDiff, Snapshot, SnapshotRef, chosen
+from schema.summary import FleetSummary
 
 
 @strawberry.type(description="Who asks.")
@@ -55,6 +56,15 @@ class Query:
         """Page the nodes."""
         found = reading.nodes(info.context, node_query(filter), node_order(order_by), first, after)
         return cast("Connection[ComputeNode]", found)
+
+    @strawberry.field(description="The fleet in numbers, or those of its nodes that fit.")
+    def fleet_summary(
+        self,
+        info: Info,
+        filter: Annotated[NodeFilter | None, strawberry.argument(description="Which nodes.")] = None,  # noqa: A002
+    ) -> FleetSummary:
+        """Sum the nodes up."""
+        return cast("FleetSummary", reading.fleet_summary(info.context, node_query(filter)))
 
     @strawberry.field(description="A device by its id.")
     def device(self, info: Info, id: Id) -> Device | None:  # noqa: A002

@@ -7,7 +7,7 @@ from db.views.selection import Asked
 from db.views.view import view_named
 from domain.documents.document import wire_name
 from resolvers.events import FeedEvent
-from resolvers.reads import Related
+from resolvers.reads import Related, Summary
 
 
 def read(source: Any, name: str) -> Any:  # noqa: ANN401 - whatever a resolver returned, and has under the name
@@ -17,6 +17,8 @@ def read(source: Any, name: str) -> Any:  # noqa: ANN401 - whatever a resolver r
             return source.cursor if name == "cursor" else _of_row(source.row, name)
         case Row():
             return _of_row(source, name)
+        case Summary():
+            return source.part(name)
         case dict():
             return source.get(wire_name(name))
         case _:

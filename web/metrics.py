@@ -3,7 +3,14 @@
 from typing import Final
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from resolvers.context import Entrance
 
@@ -14,6 +21,7 @@ class Metrics:
     """The process's counters; a `resolvers.context.Meter`."""
 
     def __init__(self) -> None:
+        disable_created_metrics()
         self.registry = CollectorRegistry()
         operations = Counter(
             "fleetgraph_operations", "Operations answered.", ["entrance", "outcome"], registry=self.registry

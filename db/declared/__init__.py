@@ -3,6 +3,6 @@
 Relations name each other's row classes, so whoever needs one declaration gets them all.
 """
 
-from db.declared import conditions, devices, events, labels, nodes, places, snapshots
+from db.declared import conditions, devices, events, labels, nodes, places, snapshots, summary
 
-__all__ = ["conditions", "devices", "events", "labels", "nodes", "places", "snapshots"]
+__all__ = ["conditions", "devices", "events", "labels", "nodes", "places", "snapshots", "summary"]

@@ -42,7 +42,7 @@ declare(
 )
 
 
-def _labels(name: str) -> FromClause:
+def _labels(_draft: object, name: str) -> FromClause:
     return sa.func.jsonb_each_text(_nodes.c.labels).table_valued(*_entries.c, name=name)
 
 

@@ -1,11 +1,13 @@
 """Nodes as they are read: with their liveness, and with what belongs to them."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement
 
+from db import selectors
 from db.declared.labels import LABELS_OF_NODE
 from db.declared.snapshots import AS_OF, NEWEST_FIRST, snapshots
 from db.paging import Order
@@ -23,6 +25,7 @@ from db.tables import (
 from db.views.filters import one_of
 from db.views.view import Expression, Filter, Joined, Relation, View, Where, declare
 from domain.node import LEASE_SECONDS, SETTLED_STATES, Connectivity, NodeState, ProvisionState
+from domain.selector import Requirement
 
 nodes: Final = table_of(NodeRow)
 _liveness: Final = table_of(LivenessRow)
@@ -136,6 +139,7 @@ class NodeQuery:
     states: tuple[str, ...] = ()
     provision_states: tuple[str, ...] = ()
     text: str | None = None
+    selector: tuple[Requirement, ...] = ()
 
     def lists(self) -> tuple[tuple[str, ...], ...]:
         """Return every list of the query, for its bounds."""
@@ -152,4 +156,12 @@ class NodeQuery:
             "provision_state": self.provision_states,
             "text": self.text,
         }
-        return tuple(NODES.where(name, value) for name, value in given.items() if value)
+        found = [NODES.where(name, value) for name, value in given.items() if value]
+        return (*found, *(_selected(requirement) for requirement in self.selector))
+
+
+def _selected(requirement: Requirement) -> Where:
+    bound = selectors.arguments(requirement)
+    clause = partial(selectors.clause, nodes.c.labels, requirement.operator)
+    types, values = tuple(each.type for each in bound), tuple(each.value for each in bound)
+    return Where(("selector", requirement.operator), clause, types, values)

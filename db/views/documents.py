@@ -30,7 +30,7 @@ declare(
 def unknown_facts(document: Expression) -> Relation:
     """Return the relation to the entries of such a map, by path."""
 
-    def entries(name: str) -> FromClause:
+    def entries(_draft: object, name: str) -> FromClause:
         return sa.func.jsonb_each_text(document).table_valued(*_entries.c, name=name)
 
     # As Python sorts texts: by code point, whatever the database's collation.

@@ -123,7 +123,7 @@ class Draft:
         `used` are the expressions that will be read from them: joined tables that nobody reads are left out.
         """
         bound = self.bound(index)
-        conditions = list(bound.where)
+        conditions = [] if view.summary else list(bound.where)
         if view.tenant is not None:
             conditions.insert(0, view.tenant == self.tenant)
         if paged and bound.after is not None:
@@ -138,7 +138,7 @@ class Draft:
 
     def _rows(self, view: View, relation: Relation | None, read: frozenset[int]) -> Opened:
         if relation is not None and relation.source is not None:
-            rows = relation.source(self.name("f"))
+            rows = relation.source(self, self.name("f"))
             return Opened(rows, (rows,), {id(column): rows.c[column.name] for column in view.table.c})
         alias = view.table.alias(self.name("t"))
         columns: dict[int, Expression] = {id(column): alias.c[column.name] for column in view.table.c}

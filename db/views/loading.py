@@ -68,6 +68,17 @@ async def count_related(reader: Reader, tenant_id: TenantId, what: Belonging, ke
     return {row.of_parent: row["count"] for row in found}
 
 
+@lru_cache(_STATEMENTS_MAX)
+def _summary(view: View, name: str, shape: Shape) -> Compiled:
+    return compile_statement(rows.summary_rows(view, name, shape.asked))
+
+
+async def load_summary(reader: Reader, tenant_id: TenantId, what: Belonging) -> list[Row]:
+    """Load one part of a summary."""
+    compiled = _summary(what.view, what.name, what.asked.shape)
+    return await _fetch(reader, compiled, [tenant_id, *what.asked.values()])
+
+
 def key_name(view: View) -> str:
     """Return the name under which a loaded row carries its key."""
     return str(view.identity.name)

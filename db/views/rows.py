@@ -64,6 +64,14 @@ def related_rows(parent: View, relation: Relation, asked: Asked) -> Select[Any]:
     )
 
 
+def summary_rows(view: View, name: str, asked: Asked) -> Select[Any]:
+    """Return the statement of one part of a summary."""
+    relation = view.relations[name]
+    columns = _columns(relation.view)
+    opened = Draft([asked]).open(relation.view, None, [column for _, column in columns], relation=relation)
+    return opened.sorted(columns)
+
+
 def related_counts(parent: View, relation: Relation, asked: Asked) -> Select[Any]:
     """Return the statement that counts what belongs to each of many rows."""
     draft = Draft([asked])

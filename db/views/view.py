@@ -65,8 +65,8 @@ class Relation:
     """Rows of another kind that belong to a row.
 
     `keys` pairs a column of the target with an expression over the row. `order` sorts many; with `first_only` the
-    first of them is the one. `source`, for rows that no table holds, makes a set-returning function over the
-    row under the given name, whose columns the target reads.
+    first of them is the one. `source`, for rows that no table holds, makes what gives them under the given name, in the
+    statement's draft (`db.views.draft.Draft`): a set-returning function over the row, or a subquery.
     """
 
     target: type
@@ -76,7 +76,7 @@ class Relation:
     order: Order | None = None
     first_only: bool = False
     filters: Mapping[str, Filter] = field(default_factory=dict)
-    source: Callable[[str], FromClause] | None = None
+    source: Callable[[Any, str], FromClause] | None = None
     size: int = 1
     """How many rows to reckon with where no page says it."""
 
@@ -108,6 +108,8 @@ class View:
     orders: Mapping[str, Order] = field(default_factory=dict)
     same: frozenset[str] = frozenset()
     """Fields that are the row itself, read as another type."""
+    summary: bool = False
+    """The one row sums others up: a read's conditions are those others', and its relations heed them."""
     variant: Expression | None = None
     feed: Order | None = None
     """The rows are a feed: each has a `cursor`, its place in this order, wherever it is shown."""
