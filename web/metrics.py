@@ -21,7 +21,7 @@ class Metrics:
     """The process's counters; a `resolvers.context.Meter`."""
 
     def __init__(self) -> None:
-        disable_created_metrics()
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         operations = Counter(
             "fleetgraph_operations", "Operations answered.", ["entrance", "outcome"], registry=self.registry

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-SELECTOR: Final = False
+SELECTOR: Final = True
 """`NodeFilter.selector`, in `filtered`."""
-FLEET_SUMMARY: Final = False
+FLEET_SUMMARY: Final = True
 """`Query.fleetSummary`, in `counts`."""

@@ -105,9 +105,9 @@ def make_plan(selection: Selection | PageSelection, asked: Sequence[Asked]) -> P
     lists = [field for field in selection.fields if isinstance(field, PageField) and field.part in LISTS]
     others = [field for field in selection.fields if isinstance(field, PageField) and field.part not in LISTS]
     places = {field.key: number for number, field in enumerate([*others, *lists])}
-    parts: list[str | int] = []
+    parts: list[str | int] = ["{"]
     for number, field in enumerate(selection.fields):
-        key = f"{',' if number else '{'}{orjson.dumps(field.key).decode()}:"
+        key = f"{',' if number else ''}{orjson.dumps(field.key).decode()}:"
         match field:
             case Constant(text=text):
                 parts.append(key + orjson.dumps(text).decode())
