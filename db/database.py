@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import asyncpg
 import orjson
@@ -245,7 +245,7 @@ class Database:
         self.inventory_pending = asyncio.Event()
 
     @classmethod
-    async def connect(cls, dsn: str, *, size_max: int = POOL_SIZE_MAX) -> "Database":
+    async def connect(cls, dsn: str, *, size_max: int = POOL_SIZE_MAX) -> Self:
         """Open the pool; raises what asyncpg raises when the server cannot be reached."""
         pool = await asyncpg.create_pool(
             dsn,
