@@ -12,9 +12,12 @@ from db.declared.events import VARIANT, log
 from db.identifiers import new_id
 from db.views.plan import compile_statement
 from domain.cursor import FeedCursor
+from domain.feed import has_seen, replica_cursor
 from domain.ids import NodeId, TenantId
 
 FORGOTTEN_MAX: Final = 10_000
+WAITING_MAX: Final = 1000
+"""Transactions with waiting events that a replica's cursor looks at."""
 
 _WRITE = """
 insert into outbox (id, tenant_id, node_id, type, payload)
@@ -51,10 +54,24 @@ _AFTER: Final = compile_statement(
 )
 _HEAD = "select position, floor from feed_head"
 # Without waiting events every change this snapshot saw has its position already; with some, the cursor must say which.
+# On a replica `pg_current_snapshot()` takes transactions in progress for finished (decision 5): the cursor is made of the
+# transactions that wait, those below `xmin` counted as one.
 _HERE = """
-select h.position, o.waiting, case when o.waiting > 0 then pg_current_snapshot()::text end as snapshot
-from feed_head h cross join (select count(*) as waiting from outbox) o
+with here as materialized (
+    select position, pg_is_in_recovery() as is_replica,
+        pg_snapshot_xmin(pg_current_snapshot())::text::bigint as finished_before
+    from feed_head
+)
+select here.*, o.transaction, o.events,
+    case when o.events > 0 and not here.is_replica then pg_current_snapshot()::text end as snapshot
+from here left join lateral (
+    select case when here.is_replica then greatest(transaction, here.finished_before - 1) end as transaction,
+        count(*) as events
+    from outbox group by 1 order by 1 limit $1
+) o on true
+order by o.transaction
 """
+_SEEN = "select position, pg_snapshot_xmin(pg_current_snapshot())::text::bigint as finished_before from feed_head"
 # Positions follow commits and not times, so the log is forgotten from its start: up to the last old event among the
 # first ones, a bounded number at a time.
 _FORGET = """
@@ -116,10 +133,22 @@ async def feed_bounds(source: Transaction | Reader) -> tuple[int, int]:
 
 async def feed_cursor(source: Transaction | Reader) -> FeedCursor:
     """Return the cursor that this reader's view of the data stands at."""
-    row = await source.first(_HERE)
+    rows = await source.fetch(_HERE, WAITING_MAX)
+    if not rows:
+        raise RuntimeError("feed_head lost its row")
+    here = rows[0]
+    waiting = [(row.transaction, row.events) for row in rows if row.events]
+    if here.is_replica:
+        return replica_cursor(here.position, here.finished_before, waiting)
+    return FeedCursor(here.position, here.snapshot, waiting[0][1] if waiting else 0)
+
+
+async def has_seen_all(source: Transaction | Reader, cursors: Sequence[FeedCursor]) -> bool:
+    """Say whether this replica's snapshot has everything that the cursors have."""
+    row = await source.first(_SEEN)
     if row is None:
         raise RuntimeError("feed_head lost its row")
-    return FeedCursor(row.position, row.snapshot, row.waiting)
+    return all(has_seen(each, head=row.position, finished_before=row.finished_before) for each in cursors)
 
 
 async def forget_events(tx: Transaction, before: datetime, limit: int = FORGOTTEN_MAX) -> int | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from graphql import OperationType
 from strawberry.extensions import SchemaExtension
-from strawberry.types import ExecutionContext, ExecutionResult
+from strawberry.types import ExecutionContext
 
 from resolvers.context import Context, Entrance
 from schema.errors import translated
@@ -34,6 +34,8 @@ class OperationContext(SchemaExtension):
 class Counted(SchemaExtension):
     """Counts every query and mutation; what subscriptions send is counted by the feed."""
 
+    _streamed = False
+
     def on_operation(self) -> Iterator[None]:
         """Take the time of the whole operation."""
         started = time.perf_counter()
@@ -41,11 +43,16 @@ class Counted(SchemaExtension):
         operation = self.execution_context
         context: Context | None = operation.context
         result = operation.result
-        if context is None or not isinstance(result, ExecutionResult):
+        if context is None or result is None or self._streamed:
             return
         seconds = time.perf_counter() - started
         meter = context.services.meter
-        meter.operation(Entrance.GRAPH, _name(operation), seconds, failed=bool(result.errors))
+        meter.operation(Entrance.GRAPH, _name(operation), seconds, failed=bool(getattr(result, "errors", None)))
+
+    def on_stream_result(self, _result: object) -> Iterator[None]:
+        """Leave out what has several results."""
+        self._streamed = True
+        yield
 
 
 def _name(operation: ExecutionContext) -> str | None:

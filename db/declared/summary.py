@@ -37,7 +37,7 @@ declare(FleetCountRow, View("FleetCount", _counts))
 _MOST_FIRST: Final = Order("count", (-_counts.c.count, sa.collate(_counts.c.value, "C")))
 
 
-def _counted(value: Expression) -> Select[Any]:
+def _counted(value: Expression) -> Select[Any, Any]:
     count = sa.cast(sa.func.count(), sa.Integer)
     return sa.select(value.label("value"), count.label("count")).group_by(value)
 
