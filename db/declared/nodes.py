@@ -122,7 +122,7 @@ NODES: Final = declare(
             "pool_id": one_of(nodes.c.pool_id),
             "state": one_of(STATE),
             "provision_state": one_of(nodes.c.provision_state),
-            "text": Filter(_searched, (sa.Text(),), _contains),
+            "text": Filter(_searched, (sa.Text(),), _contains, skewed=True),
         },
     ),
 )
@@ -164,4 +164,4 @@ def _selected(requirement: Requirement) -> Where:
     bound = selectors.arguments(requirement)
     clause = partial(selectors.clause, nodes.c.labels, requirement.operator)
     types, values = tuple(each.type for each in bound), tuple(each.value for each in bound)
-    return Where(("selector", requirement.operator), clause, types, values)
+    return Where(("selector", requirement.operator), clause, types, values, skewed=True)

@@ -24,18 +24,21 @@ class Compiled:
 
     text: str
     places: tuple[int, ...]
+    skewed: bool = False
+    """PostgreSQL is to plan it for each value anew."""
 
     def arguments(self, values: Sequence[Any]) -> list[Any]:
         """Return the values in the order of the statement's parameters."""
         return [values[place] for place in self.places]
 
 
-def compile_statement(statement: Select[Any]) -> Compiled:
-    """Compile a statement whose parameters are named by their places (`v0`, `v1`, …)."""
+def compile_statement(statement: Select[Any], asked: Sequence[Asked] = ()) -> Compiled:
+    """Compile a statement, made for these reads, whose parameters are named by their places (`v0`, `v1`, …)."""
     built = statement.compile(dialect=_DIALECT)
     if not isinstance(built, SQLCompiler):
         raise TypeError(f"not a statement with values: {statement!r}")
-    return Compiled(str(built), tuple(int(name.removeprefix("v")) for name in built.positiontup or ()))
+    places = tuple(int(name.removeprefix("v")) for name in built.positiontup or ())
+    return Compiled(str(built), places, any(where.skewed for each in asked for where in each.where))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +103,8 @@ Plan = RowPlan | PagePlan
 def make_plan(selection: Selection | PageSelection, asked: Sequence[Asked]) -> Plan:
     """Compile a selection; raises NotCompilable."""
     if isinstance(selection, Selection):
-        return RowPlan(compile_statement(row_statement(selection, asked)))
-    compiled = compile_statement(page_statement(selection, asked))
+        return RowPlan(compile_statement(row_statement(selection, asked), asked))
+    compiled = compile_statement(page_statement(selection, asked), asked)
     lists = [field for field in selection.fields if isinstance(field, PageField) and field.part in LISTS]
     others = [field for field in selection.fields if isinstance(field, PageField) and field.part not in LISTS]
     places = {field.key: number for number, field in enumerate([*others, *lists])}

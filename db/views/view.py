@@ -48,6 +48,8 @@ class Filter:
     clause: Callable[..., ColumnElement[bool]]
     types: tuple[TypeEngine[Any], ...] = (sa.Text(),)
     values: Callable[[Any], tuple[Any, ...]] = field(default=lambda value: (value,))
+    skewed: bool = False
+    """How many rows fit depends so much on the value that one plan for all values is a bad one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Where:
     clause: Callable[..., ColumnElement[bool]]
     types: tuple[TypeEngine[Any], ...]
     values: tuple[Any, ...]
+    skewed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +138,7 @@ class View:
     def where(self, name: str, value: Any) -> Where:  # noqa: ANN401 - whatever the filter takes
         """Return a declared filter with its value."""
         found = self.filters[name]
-        return Where(name, found.clause, found.types, found.values(value))
+        return Where(name, found.clause, found.types, found.values(value), found.skewed)
 
 
 VIEWS: Final[dict[type, View]] = {}

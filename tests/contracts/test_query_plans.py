@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -10,6 +11,10 @@ from db.database import Database, Reader
 from tests.support.server import RunningServer, running_server
 
 NODES = 10_000
+PREPARED = """
+select custom_plans, generic_plans from pg_prepared_statements
+where statement like '%labels @> any(%' and statement not like '%pg_prepared_statements%'
+"""
 ROWS = "nodes { id devices(first: 8) { nodes { id } } conditions { type } latestSnapshot { id } labels { key } }"
 
 
@@ -62,7 +67,8 @@ async def _plans(server: RunningServer, query: str, **variables: Any) -> list[di
         patch.setattr(Reader, "texts", noted)
         await server.operator.data(query, **variables)
     found: list[dict[str, Any]] = []
-    async with server.services.database.session() as tx:
+    async with server.services.database.transaction() as tx:
+        await tx.execute("set local plan_cache_mode to force_custom_plan")
         for text, arguments in statements:
             explained = await tx.value(f"explain (analyze, format json) {text}", *arguments)
             (plan,) = json.loads(explained) if isinstance(explained, str) else explained
@@ -134,3 +140,16 @@ async def test_one_node_is_read_by_its_key(fleet: RunningServer) -> None:
     assert _scanned(plans) == set()
     assert _rows_read(plans, "nodes") == 1
     assert _rows_read(plans, "devices") == 4
+
+
+async def test_a_selector_is_planned_for_its_labels_however_often_it_runs(fleet: RunningServer) -> None:
+    """PostgreSQL would settle for one plan after five executions, and read the fleet to find a rare label."""
+    query = "query ($s: String!) { nodes(first: 5, filter: {selector: $s}) { nodes { id } } }"
+    for rack in range(10):
+        assert (await fleet.operator.data(query, s=f"rack=r{rack}"))["nodes"]["nodes"]
+    async with AsyncExitStack() as stack:
+        # The pool's connections, each with the statements that it keeps.
+        sessions = [await stack.enter_async_context(fleet.services.database.session()) for _ in range(4)]
+        kept = [row for session in sessions for row in await session.fetch(PREPARED)]
+    assert sum(row.custom_plans for row in kept) == 10
+    assert sum(row.generic_plans for row in kept) == 0
