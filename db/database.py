@@ -1,7 +1,7 @@
 """The pool, and the two ways to use it: a transaction that writes, and a snapshot that reads."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, Self
 
@@ -28,6 +28,11 @@ _SERVER_SETTINGS: Final = {
     "statement_timeout": str(STATEMENT_SECONDS_MAX * 1000),
     "idle_in_transaction_session_timeout": "60000",
 }
+
+_BEGIN: Final = "begin isolation level repeatable read read only"
+# After five times PostgreSQL may settle for one plan for all values, which reads a fleet to find a rare label.
+_SKEWED: Final = "set local plan_cache_mode to force_custom_plan"
+_BEGIN_SKEWED: Final = f"{_BEGIN}; {_SKEWED}"
 
 ABSENT_VALUE: Final = "FG001"
 """SQLSTATE of `absent_value()`."""
@@ -158,7 +163,7 @@ class Reader:
         """
         arguments = compiled.arguments(values)
         try:
-            if alone and self._connection is None:
+            if alone and self._connection is None and not compiled.skewed:
                 self.statements += 1
                 async with self._database.session() as session:
                     return await session.fetch(compiled.text, *arguments)
@@ -166,18 +171,18 @@ class Reader:
                 return await self.fetch(compiled.text, *arguments)
             self.statements += 1
             async with self._lock:
-                return await self._fetched_here(compiled.text, arguments)
+                return await self._fetched_here(compiled.text, arguments, skewed=compiled.skewed)
         except asyncpg.PostgresError as error:
             if error.sqlstate == ABSENT_VALUE:
                 raise AbsentValue from error
             raise
 
-    async def _fetched_here(self, text: str, arguments: Sequence[Any]) -> list[Row]:
+    async def _fetched_here(self, text: str, arguments: Sequence[Any], *, skewed: bool = False) -> list[Row]:
         """Run a statement on the snapshot's connection, which a failure gives back: its transaction is at its end.
 
         Siblings that wait for their turn begin another one then.
         """
-        connection = await self._open()
+        connection = await self._open(skewed=skewed)
         try:
             return await connection.fetch(text, *arguments)
         except asyncpg.PostgresError:
@@ -185,11 +190,11 @@ class Reader:
             await self._database.give_back(connection)
             raise
 
-    async def batches(self, compiled: Compiled, values: Sequence[Any], size: int) -> AsyncIterator[list[Row]]:
+    async def batches(self, compiled: Compiled, values: Sequence[Any], size: int) -> AsyncGenerator[list[Row], None]:
         """Run a plan's statement and yield its rows as they come, `size` at a time; raises AbsentValue."""
         self.statements += 1
         async with self._lock:
-            connection = await self._open()
+            connection = await self._open(skewed=compiled.skewed)
             try:
                 cursor = await connection.cursor(compiled.text, *compiled.arguments(values))
                 while rows := await cursor.fetch(size):
@@ -219,17 +224,19 @@ class Reader:
         if connection is not None:
             await self._database.give_back(connection)
 
-    async def _open(self) -> "PoolConnectionProxy[Row]":
+    async def _open(self, *, skewed: bool = False) -> "PoolConnectionProxy[Row]":
         if self._closed:
             raise RuntimeError("the operation has ended")
         if self._connection is None:
             connection = await self._database.lend()
             try:
-                await connection.execute("begin isolation level repeatable read read only")
+                await connection.execute(_BEGIN_SKEWED if skewed else _BEGIN)
             except BaseException:
                 await self._database.give_back(connection)
                 raise
             self._connection = connection
+        elif skewed:
+            await self._connection.execute(_SKEWED)
         return self._connection
 
 
