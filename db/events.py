@@ -54,8 +54,8 @@ _AFTER: Final = compile_statement(
 )
 _HEAD = "select position, floor from feed_head"
 # Without waiting events every change this snapshot saw has its position already; with some, the cursor must say which.
-# On a replica `pg_current_snapshot()` takes transactions in progress for finished (decision 5): the cursor is made of the
-# transactions that wait, those below `xmin` counted as one.
+# On a replica `pg_current_snapshot()` takes transactions in progress for finished (decision 5): its cursor is made of
+# the transactions that wait, those below `xmin` counted as one.
 _HERE = """
 with here as materialized (
     select position, pg_is_in_recovery() as is_replica,

@@ -74,23 +74,23 @@ def decode_page(text: str, scope: str, length: int) -> tuple[str, ...]:
             raise InvalidInput("after: this is a feed cursor; a list takes a cursor that the list returned")
 
 
-def decode_feed(text: str) -> FeedCursor:
-    """Read a feed cursor; raises InvalidInput when it is a page's."""
-    match _decode(text):
+def decode_feed(text: str, place: str = "after") -> FeedCursor:
+    """Read the feed cursor that stood at `place`; raises InvalidInput when it is a page's."""
+    match _decode(text, place):
         case _Feed(position=position, snapshot=snapshot, waiting=waiting) if 0 <= position <= _INT64_MAX:
             return FeedCursor(position, snapshot, waiting)
         case _:
-            raise InvalidInput("after: not a feed cursor; use `feedCursor` of a query or `cursor` of an event")
+            raise InvalidInput(f"{place}: not a feed cursor; use `feedCursor` of a query or `cursor` of an event")
 
 
 def _encode(text: str) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _decode(text: str) -> _Page | _Feed:
+def _decode(text: str, place: str = "after") -> _Page | _Feed:
     if len(text) > CURSOR_LENGTH_MAX:
-        raise InvalidInput("after: too long for a cursor")
+        raise InvalidInput(f"{place}: too long for a cursor")
     try:
         return _DECODER.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (binascii.Error, msgspec.DecodeError, ValueError) as error:
-        raise InvalidInput("after: not a cursor of this server") from error
+        raise InvalidInput(f"{place}: not a cursor of this server") from error

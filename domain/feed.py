@@ -1,6 +1,7 @@
 """Which events a cursor has already seen."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -8,6 +9,8 @@ from typing import Final
 from domain.cursor import FeedCursor
 from domain.errors import CursorExpired, InvalidInput
 
+UNSEEN_MAX: Final = 200
+"""Transactions that a replica's cursor names: with all of them it is still shorter than a cursor may be."""
 _SNAPSHOT: Final = re.compile(
     r"(?P<first>[0-9]{1,18}):(?P<end>[0-9]{1,18}):(?P<in_progress>([0-9]{1,18}(,[0-9]{1,18})*)?)"
 )
@@ -26,17 +29,17 @@ class VisibleTransactions:
         return transaction < self.first or (transaction < self.end and transaction not in self.in_progress)
 
 
-def read_snapshot(text: str) -> VisibleTransactions:
-    """Read `xmin:xmax:xip,xip`; raises InvalidInput when it is not one."""
+def read_snapshot(text: str, place: str = "after") -> VisibleTransactions:
+    """Read `xmin:xmax:xip,xip` of the cursor that stood at `place`; raises InvalidInput when it is not one."""
     found = _SNAPSHOT.fullmatch(text)
     if found is None:
-        raise InvalidInput("after: not a cursor of this server")
+        raise InvalidInput(f"{place}: not a cursor of this server")
     first, end = int(found["first"]), int(found["end"])
     numbers = [int(part) for part in found["in_progress"].split(",") if part]
     # What PostgreSQL asks of a pg_snapshot.
     ordered = all(before < after for before, after in pairwise(numbers))
     if not 0 < first <= end or not ordered or not all(first <= number < end for number in numbers):
-        raise InvalidInput("after: not a cursor of this server")
+        raise InvalidInput(f"{place}: not a cursor of this server")
     return VisibleTransactions(first, end, frozenset(numbers))
 
 
@@ -73,3 +76,33 @@ def refuse_unreachable(cursor: FeedCursor, *, floor: int, head: int) -> None:
             f"after: this cursor is at {cursor.position} and the newest event at {head}: the log was replaced; "
             "query the present state and subscribe from its feedCursor"
         )
+
+
+def has_seen(cursor: FeedCursor, *, head: int, finished_before: int) -> bool:
+    """Say whether a replica's snapshot has all that a cursor has: its events, and the changes whose events waited.
+
+    `head` is the newest position there; every transaction below `finished_before` is finished there.
+    """
+    if cursor.position > head:
+        return False
+    return cursor.snapshot is None or read_snapshot(cursor.snapshot).end <= finished_before
+
+
+def replica_cursor(position: int, finished_before: int, waiting: Iterable[tuple[int, int]]) -> FeedCursor:
+    """Make the cursor of a replica's snapshot, which sees of the unfinished transactions those that wait.
+
+    `waiting` is in order: transactions, and how many of their events have no position yet. A transaction of which the
+    snapshot sees an event was finished for it; of the others, whatever they became, it sees none. Too many of those in
+    between, and the cursor claims less than was seen: some events will come although the query has their change.
+    """
+    end, unseen, count = finished_before, list[int](), 0
+    for transaction, events in waiting:
+        between = range(end, transaction)
+        if len(unseen) + len(between) > UNSEEN_MAX:
+            break
+        unseen.extend(between)
+        end = max(end, transaction + 1)
+        count += events
+    if not count:
+        return FeedCursor(position)
+    return FeedCursor(position, f"{finished_before}:{end}:{','.join(map(str, unseen))}", count)

@@ -11,8 +11,12 @@ from typing import Any, Protocol
 from strawberry.dataloader import DataLoader
 
 from db.database import Database, Reader, Transaction
+from db.replica import Replica, Source
+from db.replica_reader import ReplicaReader
 from domain.access import Permission, Principal
+from domain.cursor import FeedCursor
 from domain.errors import Unauthenticated
+from domain.freshness import ANY, Freshness
 from domain.ids import TenantId
 from resolvers.feed import Feed
 
@@ -35,6 +39,9 @@ class Meter(Protocol):
     def read(self, name: str, *, compiled: bool) -> None:
         """Count a read by its field, and the way it was executed."""
 
+    def source(self, source: Source) -> None:
+        """Count a query by where it was read, in a process that has a replica."""
+
     def exposition(self, *, subscribers: int, head: int) -> bytes:
         """Return everything counted, for who scrapes it, with the feed's present state."""
 
@@ -46,6 +53,9 @@ class NoMeter:
         """Count nothing."""
 
     def read(self, name: str, *, compiled: bool) -> None:
+        """Count nothing."""
+
+    def source(self, source: Source) -> None:
         """Count nothing."""
 
     def exposition(self, *, subscribers: int, head: int) -> bytes:  # noqa: ARG002 - a meter's signature
@@ -64,6 +74,8 @@ class Services:
     meter: Meter = field(default_factory=NoMeter)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process ends: streams over HTTP end then, as sockets are closed."""
+    replica: Replica | None = None
+    """What queries may read from besides the database."""
 
 
 @dataclass(slots=True)
@@ -74,6 +86,8 @@ class Context:
     request_id: str
     principal: Principal | None = None
     connection_params: dict[str, object] | None = None
+    freshness: Freshness = ANY
+    """What the queries of this request or socket ask of the state that they read."""
     _reader: Reader | None = None
     _loaders: dict[Hashable, DataLoader[Any, Any]] = field(default_factory=dict)
 
@@ -90,13 +104,27 @@ class Context:
             raise RuntimeError("a context reads only when it is an operation's")
         return self._reader
 
+    def needs(self, cursor: FeedCursor) -> None:
+        """Read only what has seen everything up to the cursor; say it before anything is read."""
+        if isinstance(self._reader, ReplicaReader):
+            self._reader.need(cursor)
+
     def operation(self, *, snapshot: bool) -> "Context":
-        """Give a context for one operation or event, with loaders and a reader of its own; end it with `end`.
+        """Give a context for a mutation or an event, with loaders and a reader of its own; end it with `end`.
 
         `snapshot` keeps every read on one view of the data; a mutation's payload must see what was just written.
         """
-        reader = self.services.database.reader(snapshot=snapshot)
-        return Context(self.services, self.request_id, self.principal, None, reader)
+        return self._with(self.services.database.reader(snapshot=snapshot))
+
+    def query(self) -> "Context":
+        """Give a context for a query in the same way: on one view of the data, which may be the replica's."""
+        services = self.services
+        if services.replica is None:
+            return self.operation(snapshot=True)
+        return self._with(ReplicaReader(services.database, services.replica, self.freshness, services.meter.source))
+
+    def _with(self, reader: Reader) -> "Context":
+        return Context(self.services, self.request_id, self.principal, None, self.freshness, reader)
 
     async def end(self) -> None:
         """Give back what the operation's reads hold."""

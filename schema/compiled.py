@@ -147,7 +147,9 @@ class CompiledOperations:
         executor.context_value = context
         executor._relevant_sub_fields = {}  # noqa: SLF001 - what it remembers depends on the variables
         roots = self._roots(operation, executor)
-        steps = [await self._step(executor, root) for root in roots]
+        # Every resolver is called before one of them reads: each may say what all must have seen.
+        resolved = [self._resolved(executor, root) for root in roots]
+        steps = [await self._step(executor, *each) for each in zip(roots, resolved, strict=True)]
         if any(step.prepared is not None and step.prepared.plan is None for step in steps):
             operation.is_left = any(step.prepared is not None and step.prepared.opaque for step in steps)
             raise LeftToTheGraph("a read is not compiled")
@@ -211,16 +213,22 @@ class CompiledOperations:
             return None
         return tuple(Root(key, query.fields[names[key]], details) for key, details in grouped.items())
 
-    async def _step(self, executor: ReadingExecution, root: Root) -> _Step:
-        """Ask the field's resolver for its read, and find the read's plan."""
-        node = root.details[0].node
-        context: Context = executor.context_value
+    def _resolved(self, executor: ReadingExecution, root: Root) -> Any:  # noqa: ANN401 - whatever the resolver returns
+        """Ask the field's resolver for its read; what it raises is returned."""
+        nodes = [each.node for each in root.details]
         try:
-            given = get_argument_values(root.definition, node, executor.variable_values)
-            path = Path(None, root.key, "Query")
-            nodes = [each.node for each in root.details]
-            info = executor.build_resolve_info(root.definition, nodes, self._query, path)
-            resolved = (root.definition.resolve or default_field_resolver)(None, info, **given)
+            given = get_argument_values(root.definition, nodes[0], executor.variable_values)
+            info = executor.build_resolve_info(root.definition, nodes, self._query, Path(None, root.key, "Query"))
+            return (root.definition.resolve or default_field_resolver)(None, info, **given)
+        except Exception as error:  # noqa: BLE001 - whatever it is becomes the field's error
+            return error
+
+    async def _step(self, executor: ReadingExecution, root: Root, resolved: Any) -> _Step:  # noqa: ANN401
+        """Find the plan of a field's read."""
+        context: Context = executor.context_value
+        if isinstance(resolved, Exception):
+            return _Step(root, error=resolved)
+        try:
             read = await resolved if isawaitable(resolved) else resolved
             if isinstance(read, Single):
                 return _Step(root, read)
@@ -228,7 +236,7 @@ class CompiledOperations:
         except Exception as error:  # noqa: BLE001 - whatever it is becomes the field's error
             return _Step(root, error=error)
         if prepared.plan is not None:
-            context.services.meter.read(node.name.value, compiled=True)
+            context.services.meter.read(root.details[0].node.name.value, compiled=True)
         return _Step(root, read, prepared)
 
 

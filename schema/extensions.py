@@ -21,9 +21,9 @@ class OperationContext(SchemaExtension):
         if operation.operation_type.value == OperationType.SUBSCRIPTION.value:
             yield
             return
-        snapshot = operation.operation_type.value == OperationType.QUERY.value
+        is_query = operation.operation_type.value == OperationType.QUERY.value
         shared: Context = operation.context
-        own = operation.context = shared.operation(snapshot=snapshot)
+        own = operation.context = shared.query() if is_query else shared.operation(snapshot=False)
         try:
             yield
         finally:

@@ -119,7 +119,7 @@ class Query:
         return cast("Connection[Pool]", reading.pools(info.context, first, after))
 
     @strawberry.field(description="The event log, oldest first.")
-    async def events(
+    def events(
         self,
         info: Info,
         filter: Annotated[EventFilter | None, strawberry.argument(description="Which events.")] = None,  # noqa: A002
@@ -129,7 +129,7 @@ class Query:
         first: First = 100,
     ) -> Connection[Event]:
         """Page the log."""
-        return cast("Connection[Event]", await event_cases.events(info.context, event_query(filter), first, after))
+        return cast("Connection[Event]", event_cases.events(info.context, event_query(filter), first, after))
 
     @strawberry.field(description="The place in the feed that this request reads at: subscribe with it as `after`.")
     def feed_cursor(self, info: Info) -> Cursor:

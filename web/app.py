@@ -10,6 +10,7 @@ from starlette.routing import Route, WebSocketRoute
 
 from db.database import Database
 from db.hints import Hints
+from db.replica import Replica
 from resolvers.context import Services
 from resolvers.feed import Feed
 from schema.compiled import CompiledOperations
@@ -33,15 +34,17 @@ def utc_now() -> datetime:
 
 
 @asynccontextmanager
-async def open_services(database: Database, hints: Hints, *, compiled_reads: bool = True) -> AsyncIterator[Services]:
+async def open_services(
+    database: Database, hints: Hints, *, compiled_reads: bool = True, replica: Replica | None = None
+) -> AsyncIterator[Services]:
     """Make the process's services."""
     feed = Feed(database, hints)
     await feed.start()
-    yield Services(database, feed, utc_now, compiled_reads, Metrics())
+    yield Services(database, feed, utc_now, compiled_reads, Metrics(), replica=replica)
 
 
 def application(services: Services, settings: Settings) -> Starlette:
-    """Make the ASGI application; who runs it also runs `services.feed`. Raises ManifestRefused."""
+    """Make the ASGI application; who runs it also runs `services.feed` and its replica. Raises ManifestRefused."""
     graph = build()
     documents = _documents(settings, graph)
     authentication = Authentication(services.database, services.now)

@@ -14,13 +14,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from db.database import TRANSIENT
 from db.identifiers import new_id
 from domain.errors import Refusal
+from domain.freshness import ANY, Freshness
 from resolvers.context import Context, Entrance, Services
 from schema.compiled import Answer, CompiledOperations, LeftToTheGraph
 from web.authentication import Authentication
 from web.documents import DocumentRefused, Documents
+from web.freshness import asked_freshness
 
 GRAPHQL_PATH: Final = "/graphql"
 _JSON: Final = b"application/json"
+_OURS: Final = b"fleetgraph-"
 _STREAMED: Final = (b"text/event-stream", b"multipart/mixed")
 
 
@@ -63,7 +66,7 @@ class Front:
         request = orjson.loads(message["body"]) if not message.get("more_body") else None
         text, variables, name = _parts(request, self._documents)
         operation = self._operations.find(text, name)
-        context = Context(self._services, new_id("req"), principal).operation(snapshot=True)
+        context = Context(self._services, new_id("req"), principal, freshness=_freshness(scope)).query()
         try:
             answer = await self._operations.execute(operation, variables, context)
             await _send(send, answer, context.request_id)
@@ -97,6 +100,11 @@ def _may_be_ours(scope: Scope) -> bool:
 def _header(scope: Scope, wanted: bytes) -> str | None:
     headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
     return next((value.decode("latin-1") for name, value in headers if name == wanted), None)
+
+
+def _freshness(scope: Scope) -> Freshness:
+    asked = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name.startswith(_OURS)}
+    return asked_freshness(asked) if asked else ANY
 
 
 async def _send(send: Send, answer: Answer, request_id: str) -> None:

@@ -25,10 +25,11 @@ from strawberry.subscriptions.protocols.graphql_transport_ws.types import Messag
 from db.database import TRANSIENT
 from db.identifiers import new_id
 from domain.access import Principal
-from domain.errors import Code, Refusal
+from domain.errors import Code, InvalidInput, Refusal
 from resolvers.context import Context, Services
 from web.authentication import Authentication
 from web.documents import PERSISTED_QUERY_NOT_FOUND, DocumentRefused, Documents
+from web.freshness import asked_freshness
 
 SEND_SECONDS_MAX: Final = 30
 _log = structlog.get_logger("graphql")
@@ -88,12 +89,22 @@ def _malformed(message: object) -> str | None:
             return _malformed_request(payload)
         case {"type": "subscribe"}:
             return "a subscribe message has a string id and a payload, an object"
+        case {"type": "connection_init", "payload": dict(payload)}:
+            return _wrong_freshness(payload)
         case {"type": "complete", "id": id_} if not isinstance(id_, str):
             return "a complete message has a string id"
         case {"type": str()}:
             return None
         case _:
             return "a message is an object with a string type"
+
+
+def _wrong_freshness(payload: Mapping[str, object]) -> str | None:
+    try:
+        asked_freshness(payload)
+    except InvalidInput as refusal:
+        return refusal.message
+    return None
 
 
 def _malformed_request(request: Mapping[str, Any]) -> str | None:
@@ -140,6 +151,8 @@ class GraphQLView(GraphQL[Context, None]):
         """Answer a request; one that cannot be executed gets its status and a GraphQL error with its code."""
         try:
             return await super().run(request, *args, **kwargs)
+        except InvalidInput as refusal:
+            return _error(request, 400, refusal.code, refusal.message, {})
         except Refusal as refusal:
             headers = {"WWW-Authenticate": 'Bearer realm="fleetgraph"'}
             return _error(request, 401, refusal.code, refusal.message, headers)
@@ -214,11 +227,14 @@ class GraphQLView(GraphQL[Context, None]):
         if isinstance(request, Request) and isinstance(response, Response):
             response.headers["X-Request-Id"] = context.request_id
             context.principal = await self._principal(request.headers.get("authorization"))
+            context.freshness = asked_freshness(request.headers)
         return context
 
     async def on_ws_connect(self, context: Context) -> Any:  # noqa: ANN401 - Strawberry's signature
         """Authenticate a socket by `authorization` of its connection_init."""
-        given = (context.connection_params or {}).get("authorization")
+        asked = context.connection_params or {}
+        context.freshness = asked_freshness(asked)
+        given = asked.get("authorization")
         try:
             context.principal = await self._principal(given if isinstance(given, str) else None)
         except Refusal as refusal:

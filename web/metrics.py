@@ -12,6 +12,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from db.replica import Source
 from resolvers.context import Entrance
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -49,6 +50,18 @@ class Metrics:
         # Bound once: a bound logger whose level is off costs nothing.
         self._log = structlog.get_logger("operations").bind()
         self._read: dict[tuple[str, bool], Counter] = {}
+        queries = Counter(
+            "fleetgraph_queries_read",
+            "Queries by where they were read, in a process that has a replica.",
+            ["source", "reason"],
+            registry=self.registry,
+        )
+        self._sources = {
+            source: queries.labels(source.value, "")
+            if source in {Source.REPLICA, Source.PRIMARY}
+            else queries.labels("fallback", source.value)
+            for source in Source
+        }
         self._subscribers = Gauge(
             "fleetgraph_feed_subscribers", "Subscriptions that follow the feed.", registry=self.registry
         )
@@ -68,6 +81,10 @@ class Metrics:
         if counter is None:
             counter = self._read[name, compiled] = self._reads.labels(name, "compiled" if compiled else "executed")
         counter.inc()
+
+    def source(self, source: Source) -> None:
+        """Count a query by where it was read; the primary is a fallback when the query did not ask for it."""
+        self._sources[source].inc()
 
     def exposition(self, *, subscribers: int, head: int) -> bytes:
         """Return everything in Prometheus's text format, with the feed's present state."""

@@ -16,6 +16,7 @@ from db.embedded import EmbeddedPostgres
 from db.hints import Hints
 from db.inventory import retry_failed
 from db.migrate import migrate
+from db.replica import Replica
 from reconcilers.inventory import conflicts, inventory
 from reconcilers.loop import run
 from reconcilers.relay import relay
@@ -51,6 +52,12 @@ async def _server_dsn(settings: Settings) -> AsyncIterator[str]:
         yield dsn
     finally:
         await asyncio.shield(asyncio.to_thread(embedded.stop))
+
+
+def _replica(database: Database, settings: Settings) -> Replica | None:
+    if not settings.read_database_url:
+        return None
+    return Replica(database.dsn, settings.read_database_url, size_max=settings.pool_size)
 
 
 @asynccontextmanager
@@ -165,10 +172,11 @@ async def serving(settings: Settings, *, reconcile: bool) -> AsyncIterator[tuple
     async with open_database(settings) as database:
         hints = Hints(settings.broadcast_url)
         async with contextlib.AsyncExitStack() as stack:
+            replica = _replica(database, settings)
             services = await stack.enter_async_context(
-                open_services(database, hints, compiled_reads=settings.compiled_reads)
+                open_services(database, hints, compiled_reads=settings.compiled_reads, replica=replica)
             )
-            await stack.enter_async_context(background(services.feed.run()))
+            await stack.enter_async_context(background(services.feed.run(), *([replica.run()] if replica else [])))
             if reconcile:
                 await stack.enter_async_context(reconciling(database, hints, settings))
             _, address = await stack.enter_async_context(listening(services, settings))

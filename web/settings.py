@@ -24,6 +24,11 @@ class Settings(BaseSettings):
         validation_alias="DATABASE_URL",
         description="PostgreSQL 15 or newer to use instead of the embedded one.",
     )
+    read_database_url: str | None = Field(
+        default=None,
+        validation_alias="READ_DATABASE_URL",
+        description="A streaming replica of DATABASE_URL for queries that do not ask for more; see docs/clients.md.",
+    )
     broadcast_url: str = Field(
         pattern=r"^(memory|postgres|postgresql|redis|rediss)://",
         default="memory://",
