@@ -165,8 +165,7 @@ class Reader:
         try:
             if alone and self._connection is None and not compiled.skewed:
                 self.statements += 1
-                async with self._database.session() as session:
-                    return await session.fetch(compiled.text, *arguments)
+                return await self._database.fetch_alone(compiled.text, arguments)
             if not self._snapshot:
                 return await self.fetch(compiled.text, *arguments)
             self.statements += 1
@@ -292,6 +291,14 @@ class Database:
         connection = await self.lend()
         try:
             yield Transaction(connection)
+        finally:
+            await self._pool.release(connection)
+
+    async def fetch_alone(self, text: str, arguments: Sequence[Any]) -> list[Row]:
+        """Run one statement on any connection."""
+        connection = await self.lend()
+        try:
+            return await connection.fetch(text, *arguments)
         finally:
             await self._pool.release(connection)
 

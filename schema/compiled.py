@@ -6,7 +6,6 @@ operation is left to the graph.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 import orjson
 from graphql import (
     DocumentNode,
+    FieldNode,
     FragmentDefinitionNode,
     GraphQLError,
     GraphQLField,
@@ -47,7 +47,7 @@ from resolvers.reads import One, Page, Single
 from schema.errors import translated
 from schema.execution import PLANS, ReadingExecution
 from schema.limits import problems, read_document
-from schema.plans import Prepared, Recent, steering_variables
+from schema.plans import Kept, Prepared, Recent, steering_variables
 from schema.selections import Details, is_read
 
 OPERATIONS_MAX: Final = 1024
@@ -64,13 +64,13 @@ class Root:
     """A root field of an operation."""
 
     key: str
+    prefix: str
+    """The key as it stands in the response, behind the fields before it."""
     definition: GraphQLField
     details: Details
-
-    @property
-    def prefix(self) -> str:
-        """The field's name as it stands in the response."""
-        return f"{orjson.dumps(self.key).decode()}:"
+    nodes: list[FieldNode]
+    kept: dict[str, Kept] = field(default_factory=dict)
+    """The translations of its selection, by the kind of rows: no key is made to find them."""
 
 
 @dataclass(slots=True)
@@ -142,10 +142,9 @@ class CompiledOperations:
 
         The context is of this operation alone; whoever gave it ends it when the last piece has come.
         """
-        executor = copy(operation.executor)
+        executor = _copy(operation.executor)
         executor.variable_values = _coerced(operation.signatures, variables)
         executor.context_value = context
-        executor._relevant_sub_fields = {}  # noqa: SLF001 - what it remembers depends on the variables
         roots = self._roots(operation, executor)
         # Every resolver is called before one of them reads: each may say what all must have seen.
         resolved = [self._resolved(executor, root) for root in roots]
@@ -211,11 +210,20 @@ class CompiledOperations:
         names = {key: details[0].node.name.value for key, details in grouped.items()}
         if deferred or not all(name in query.fields and is_read(query.fields[name]) for name in names.values()):
             return None
-        return tuple(Root(key, query.fields[names[key]], details) for key, details in grouped.items())
+        return tuple(
+            Root(
+                key,
+                f"{',' if number else ''}{orjson.dumps(key).decode()}:",
+                query.fields[names[key]],
+                details,
+                [each.node for each in details],
+            )
+            for number, (key, details) in enumerate(grouped.items())
+        )
 
     def _resolved(self, executor: ReadingExecution, root: Root) -> Any:  # noqa: ANN401 - whatever the resolver returns
         """Ask the field's resolver for its read; what it raises is returned."""
-        nodes = [each.node for each in root.details]
+        nodes = root.nodes
         try:
             given = get_argument_values(root.definition, nodes[0], executor.variable_values)
             info = executor.build_resolve_info(root.definition, nodes, self._query, Path(None, root.key, "Query"))
@@ -232,12 +240,22 @@ class CompiledOperations:
             read = await resolved if isawaitable(resolved) else resolved
             if isinstance(read, Single):
                 return _Step(root, read)
-            prepared = PLANS.prepare(executor, root.definition.type, root.details, read)
+            kept = root.kept.get(read.view.name)
+            if kept is None:
+                kept = root.kept[read.view.name] = PLANS.keep(executor, root.definition.type, root.details, read)
+            prepared = PLANS.prepare_kept(executor, kept, read)
         except Exception as error:  # noqa: BLE001 - whatever it is becomes the field's error
             return _Step(root, error=error)
         if prepared.plan is not None:
-            context.services.meter.read(root.details[0].node.name.value, compiled=True)
+            context.services.meter.read(root.nodes[0].name.value, compiled=True)
         return _Step(root, read, prepared)
+
+
+def _copy(executor: ReadingExecution) -> ReadingExecution:
+    """Copy an executor, without what it remembers of fields, which depends on the variables."""
+    made = ReadingExecution.__new__(ReadingExecution)
+    made.__dict__.update(executor.__dict__, _relevant_sub_fields={})
+    return made
 
 
 def _coerced(signatures: Sequence[GraphQLVariableSignature], given: Mapping[str, Any]) -> VariableValues:
@@ -270,23 +288,25 @@ def _coerced(signatures: Sequence[GraphQLVariableSignature], given: Mapping[str,
 
 async def _whole(context: Context, steps: Sequence[_Step]) -> Answer:
     """Read everything, and return it with the errors of what failed."""
-    texts: list[str] = []
+    pieces = ['{"data":{']
     errors: list[Any] = []
     is_null = False
     for step in steps:
-        text = None
+        pieces.append(step.root.prefix)
         try:
-            text = await _text(context, step, alone=len(steps) == 1)
+            pieces += await _pieces(context, step, alone=len(steps) == 1)
         except AbsentValue:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is becomes the field's error
+            pieces.append("null")
             errors.append(_formatted(context, step, error))
             is_null = is_null or is_non_null_type(step.root.definition.type)
-        texts.append(f"{step.root.prefix}{text or 'null'}")
-    data = "null" if is_null else "{" + ",".join(texts) + "}"
-    if errors:
-        return Answer(f'{{"data":{data},"errors":{orjson.dumps(errors).decode()}}}', failed=True)
-    return Answer(f'{{"data":{data}}}')
+    pieces.append("}")
+    if not errors:
+        pieces.append("}")
+        return Answer("".join(pieces))
+    data = "null" if is_null else "".join(pieces[1:])
+    return Answer(f'{{"data":{"" if is_null else "{"}{data},"errors":{orjson.dumps(errors).decode()}}}', failed=True)
 
 
 async def _streamed(context: Context, steps: Sequence[_Step]) -> AsyncIterator[str]:
@@ -302,23 +322,24 @@ async def _streamed(context: Context, steps: Sequence[_Step]) -> AsyncIterator[s
                 yield before + piece
                 before = ""
         else:
-            before += await _text(context, step, alone=False) or "null"
-        before += ","
-    yield before.removesuffix(",") + "}}"
+            before += "".join(await _pieces(context, step, alone=False))
+    yield before + "}}"
 
 
-async def _text(context: Context, step: _Step, *, alone: bool) -> str | None:
-    """Make a read; raises what refuses it."""
+async def _pieces(context: Context, step: _Step, *, alone: bool) -> list[str]:
+    """Make a read, and return its JSON in pieces: it is copied once, when all is together; raises what refuses it."""
     if step.error is not None:
         raise step.error
     if isinstance(step.read, Single):
-        return orjson.dumps(await step.read.load(context)).decode()
+        return [orjson.dumps(await step.read.load(context)).decode()]
     if step.prepared is None or step.prepared.plan is None:
         raise RuntimeError(f"{step.root.key} has no plan")
     values = [context.require(Permission.READ), *step.prepared.values]
     rows = await context.reader.texts(step.prepared.plan.compiled, values, alone=alone)
+    if isinstance(step.prepared.plan, PagePlan):
+        return step.prepared.plan.pieces(rows)
     text = step.prepared.plan.json(rows)
-    return step.read.found(text) if isinstance(step.read, One) else text
+    return [(step.read.found(text) if isinstance(step.read, One) else text) or "null"]
 
 
 def _formatted(context: Context, step: _Step, error: Exception) -> Any:  # noqa: ANN401 - a formatted error

@@ -53,7 +53,7 @@ class Recent(OrderedDict[Hashable, Value]):
 
 
 @dataclass(slots=True)
-class _Kept:
+class Kept:
     """A translation with what was made of it. It holds the nodes by whose identity it is found."""
 
     nodes: tuple[Any, ...]
@@ -75,12 +75,15 @@ class ReadPlans:
     """The plans of a process."""
 
     def __init__(self) -> None:
-        self._kept: Recent[_Kept] = Recent(_TRANSLATIONS_MAX)
+        self._kept: Recent[Kept] = Recent(_TRANSLATIONS_MAX)
         self._steering: Recent[tuple[OperationDefinitionNode, tuple[str, ...]]] = Recent(_TRANSLATIONS_MAX)
 
     def prepare(self, executor: Executor[Any], kind: GraphQLOutputType, details: Details, read: One | Page) -> Prepared:
         """Find or make the plan of a read; raises InvalidInput when it may cost too much."""
-        kept = self._keep(executor, kind, details, read)
+        return self.prepare_kept(executor, self.keep(executor, kind, details, read), read)
+
+    def prepare_kept(self, executor: Executor[Any], kept: Kept, read: One | Page) -> Prepared:
+        """Do the same for a read whose translation is at hand."""
         made = kept.translation
         asked = _asked(executor, kept, read)
         cost = made.cost.of([each or Asked(first=0) for each in asked])
@@ -100,13 +103,14 @@ class ReadPlans:
             return Prepared(None, opaque=made.opaque[0])
         return Prepared(plan, tuple(value for each in known for value in each.values()))
 
-    def _keep(self, executor: Executor[Any], kind: GraphQLOutputType, details: Details, read: One | Page) -> _Kept:
+    def keep(self, executor: Executor[Any], kind: GraphQLOutputType, details: Details, read: One | Page) -> Kept:
+        """Find or make the translation of what is selected of a read."""
         operation = executor.operation
         nodes = tuple(each.node for each in details)
         coerced = executor.variable_values.coerced
         steering = tuple(coerced.get(name) for name in self._steers(executor))
         key = (id(operation), tuple(id(node) for node in nodes), read.view.name, steering)
-        return self._kept.found_or(key, lambda: _Kept((operation, *nodes), _translated(executor, kind, details, read)))
+        return self._kept.found_or(key, lambda: Kept((operation, *nodes), _translated(executor, kind, details, read)))
 
     def _steers(self, executor: Executor[Any]) -> tuple[str, ...]:
         operation = executor.operation
@@ -151,7 +155,7 @@ def _translated(executor: Executor[Any], kind: GraphQLOutputType, details: Detai
     return made
 
 
-def _asked(executor: Executor[Any], kept: _Kept, read: One | Page) -> list[Asked | None]:
+def _asked(executor: Executor[Any], kept: Kept, read: One | Page) -> list[Asked | None]:
     """Return the arguments of the read and of all that is nested in it; None for those that are refused.
 
     A refusal belongs to its field, once for each row: the ordinary execution places it.

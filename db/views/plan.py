@@ -1,6 +1,6 @@
 """A statement compiled once: its text, which of the values go where, and how its rows become the response's JSON."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -70,17 +70,19 @@ class PagePlan:
 
     def json(self, rows: Texts) -> str:
         """Return the page's object."""
-        return "".join(self._written(rows))
+        return "".join(self.pieces(rows))
 
-    def _written(self, rows: Texts) -> Iterator[str]:
+    def pieces(self, rows: Texts) -> list[str]:
+        """Return the page's object in pieces, to be joined with what stands around it."""
+        found: list[str] = []
         for part in self.parts:
-            match part:
-                case str():
-                    yield part
-                case int() if part < self.heads:
-                    yield rows[0][part] or "null"
-                case _:
-                    yield ",".join(text for row in rows if (text := row[part]) is not None)
+            if isinstance(part, str):
+                found.append(part)
+            elif part < self.heads:
+                found.append(rows[0][part] or "null")
+            else:
+                found.append(",".join([text for row in rows if (text := row[part]) is not None]))
+        return found
 
     async def stream(self, batches: AsyncIterator[Any]) -> AsyncIterator[str]:
         """Yield the page's object in pieces, a batch of rows in each; needs `streams`."""
