@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bench.reading.fleet import SERVED, Fleet
-from bench.reading.pending import FLEET_SUMMARY, SELECTOR
 
 PAGE: Final = 100
 FAR_PAGE_NUMBER: Final = 90
@@ -84,7 +83,7 @@ _PEERS_ONE: Final = f"""query One($id: String!) {{
   computeNode: machineByRowId(rowId: $id) {{ id: rowId hostname provisionState {_PEERS_DEVICES} }}
 }}"""
 _PEERS_COUNTS: Final = """query Counts($tenant: String!) {
-  fleetSummary: allDevices(condition: {tenantId: $tenant}) {
+  fleetSummary: allDevices(condition: {tenantId: $tenant, deviceClass: "gpu"}) {
     gpuModels: groupedAggregates(groupBy: [GPU_MODEL]) { keys distinctCount { rowId } }
   }
 }"""
@@ -108,17 +107,19 @@ def all_asked(fleet: Fleet, far: Places) -> tuple[Asked, ...]:
         listed(100),
         listed(1000),
         one(fleet),
-        *([_counts()] if FLEET_SUMMARY else ()),
-        *([_filtered()] if SELECTOR else ()),
         _rows(FIRST_PAGE, None),
         _rows(FAR_PAGE, far),
+        _counts(),
+        _filtered(),
     )
 
 
 def grouped(asked: Sequence[Asked]) -> list[list[Asked]]:
     """Return what is measured together: the pages are compared with each other, so their rounds alternate."""
-    pages = [each for each in asked if each.name in {FIRST_PAGE, FAR_PAGE}]
-    return [*([each] for each in asked if each not in pages), pages]
+    groups: dict[str, list[Asked]] = {}
+    for each in asked:
+        groups.setdefault(FIRST_PAGE if each.name == FAR_PAGE else each.name, []).append(each)
+    return list(groups.values())
 
 
 def listed(first: int) -> Asked:

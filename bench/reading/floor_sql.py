@@ -31,5 +31,5 @@ ONE: Final = f"""select (select row_to_json(one)::text from (select {_HEAD}, {_D
 from nodes n where n.tenant_id = $1 and n.id = $2"""
 COUNTS: Final = """select array_to_json(array(select one from (
     select gpu_model as value, count(*) as count from devices
-    where tenant_id = $1 and gpu_model is not null group by gpu_model order by gpu_model
+    where tenant_id = $1 and device_class = 'gpu' group by gpu_model order by count(*) desc, gpu_model
 ) one))::text"""

@@ -27,7 +27,8 @@ class Load:
     p50_ms: float
     p95_ms: float
     bytes: int
-    errors: int
+    errors: dict[str, int]
+    """How many failed, by what wrk calls it; those of `status` are other answers than 200."""
 
 
 def ensure_wrk() -> None:
@@ -46,8 +47,8 @@ def load(url: str, token: str, body: Path, seconds: int) -> Load:
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", f"--timeout={_TIMEOUT_SECONDS}s", "-s", _SCRIPT, url]
     env = {"LOAD_BODY": str(body), "LOAD_TOKEN": token}
     seen = read_wrk(output_of(command, env=env, seconds_max=seconds + _TIMEOUT_SECONDS + 10))
-    if seen.errors:
-        raise CannotMeasure(f"{seen.errors} of {seen.requests} requests of {body.stem} to {url} failed")
+    if failed := {kind: count for kind, count in seen.errors.items() if count}:
+        raise CannotMeasure(f"of {seen.requests} requests of {body.stem} failed: {failed}")
     return seen
 
 

@@ -14,7 +14,8 @@ import psutil
 from bench.reading.asked import FAR_PAGE, FIRST_PAGE, Asked
 from bench.reading.errors import CannotMeasure
 from bench.reading.load import CONNECTIONS, Load, load
-from bench.reading.processes import cpu_seconds
+from bench.reading.processes import cpu_seconds, end_of
+from bench.reading.progress import elapsed
 from bench.reading.rounds import Figure, Round, figure_of, in_turn
 from bench.reading.sides import TOKEN, Kind, Side
 
@@ -22,6 +23,7 @@ _ANSWERS_MIN: Final = 1.5
 """How often each connection must be answered in a round, by what one answer takes alone."""
 _LONG: Final = 2
 """A round that must be longer than that many usual ones is the only one."""
+_QUICK_SECONDS: Final = 75
 _IDLE_SHARE: Final = 0.1
 _IDLE_POLL_SECONDS: Final = 0.05
 _IDLE_SECONDS_MAX: Final = 60
@@ -31,7 +33,7 @@ _IDLE_SECONDS_MAX: Final = 60
 class Plan:
     """How long: so many rounds of so many seconds, and no round longer than `seconds_max`.
 
-    `quick` leaves out what no ratio that is to be reached needs.
+    `quick` leaves out what no ratio that is to be reached needs, and further rounds when it has taken long already.
     """
 
     rounds: int
@@ -73,6 +75,8 @@ class Meter:
         self._warm([turn for turn in turns if turn[0].kind is not Kind.PLAIN])
         seen: dict[Turn, list[Round]] = {turn: [] for turn in turns}
         for number in range(self._plan.rounds):
+            if number and self._plan.quick and elapsed() > _QUICK_SECONDS:
+                break
             for turn in in_turn([turn for turn in turns if number < turns[turn].rounds], number):
                 seen[turn].append(self._round(turn, turns[turn].seconds))
         return {turn: figure_of(rounds) for turn, rounds in seen.items()}
@@ -98,9 +102,13 @@ class Meter:
 
     def _load(self, turn: Turn, seconds: int) -> Load:
         side, asked = turn
-        body = self._folder / f"{asked.name}-{side.kind}.json"
+        # Its own file: another side of this kind may be loading, which reads its file when it starts.
+        body = self._folder / f"{asked.name}-{side.process.pid}.json"
         body.write_text(json.dumps(side.body(asked).json()))
-        return load(side.url, TOKEN, body, seconds)
+        try:
+            return load(side.url, TOKEN, body, seconds)
+        except CannotMeasure as error:
+            raise CannotMeasure(f"{side.kind}: {error}; its log ends:\n{end_of(side.log)}") from None
 
     def _round(self, turn: Turn, seconds: int) -> Round:
         side, asked = turn

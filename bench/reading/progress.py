@@ -7,7 +7,12 @@ from typing import Final
 _BEGUN: Final = time.monotonic()
 
 
+def elapsed() -> float:
+    """Return for how many seconds the bench has run."""
+    return time.monotonic() - _BEGUN
+
+
 def say(line: str) -> None:
     """Say what is done next."""
-    sys.stderr.write(f"reads {time.monotonic() - _BEGUN:4.0f} s: {line}\n")
+    sys.stderr.write(f"reads {elapsed():4.0f} s: {line}\n")
     sys.stderr.flush()

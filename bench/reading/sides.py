@@ -40,6 +40,7 @@ class Side:
     kind: Kind
     url: str
     process: psutil.Process
+    log: Path
 
     def body(self, asked: Asked) -> Body:
         """Return a request as this side is asked."""
@@ -73,17 +74,17 @@ class Started:
     def sides(self, wanted: Iterable[tuple[Kind, Fleet]]) -> list[Side]:
         """Start servers, each on a fleet, and return when all listen; they end with the stack."""
         begun = [self._begun(kind, fleet) for kind, fleet in wanted]
-        for side, port, log in begun:
-            wait_until_listening(side.process, port, log)
-        return [side for side, _, _ in begun]
+        for side, port in begun:
+            wait_until_listening(side.process, port, side.log)
+        return [side for side, _ in begun]
 
-    def _begun(self, kind: Kind, fleet: Fleet) -> tuple[Side, int, Path]:
+    def _begun(self, kind: Kind, fleet: Fleet) -> tuple[Side, int]:
         say(f"starting {kind} on {fleet.nodes:,} nodes …")
         port = free_port()
         command, env = _how(kind, fleet, port)
         log = self.folder / f"{kind}-{port}.log"
         process = self.stack.enter_context(running(command, log, env, _ROOT))
-        return Side(kind, f"http://127.0.0.1:{port}/graphql", process), port, log
+        return Side(kind, f"http://127.0.0.1:{port}/graphql", process, log), port
 
 
 def _how(kind: Kind, fleet: Fleet, port: int) -> tuple[tuple[str | Path, ...], Mapping[str, str]]:

@@ -38,9 +38,9 @@ def test_each_side_comes_first_in_its_turn() -> None:
 
 
 def test_the_last_line_of_the_load_is_what_counts() -> None:
-    line = {"requests": 7, "seconds": 1.5, "p50_ms": 2.0, "p95_ms": 3.0, "bytes": 99, "errors": 1}
+    line = {"requests": 7, "seconds": 1.5, "p50_ms": 2.0, "p95_ms": 3.0, "bytes": 99, "errors": {"status": 1}}
     load = read_wrk(f"Running 1s test\n  Requests/sec: 4.6\n\n{json.dumps(line)}\n")
-    assert (load.requests, load.errors, load.p95_ms) == (7, 1, 3.0)
+    assert (load.requests, load.errors, load.p95_ms) == (7, {"status": 1}, 3.0)
 
 
 def test_the_peers_answer_is_ours_after_its_names_are_mapped() -> None:
