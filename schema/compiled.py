@@ -46,11 +46,12 @@ from resolvers.context import Context
 from resolvers.reads import One, Page, Single
 from schema.errors import translated
 from schema.execution import PLANS, ReadingExecution
-from schema.limits import problems, read_document
+from schema.limits import CACHED_CHARACTERS_MAX, problems, read_document
 from schema.plans import Kept, Prepared, Recent, steering_variables
 from schema.selections import Details, is_read
 
 OPERATIONS_MAX: Final = 1024
+_STEERED_MAX: Final = 32
 STREAM_ROWS: Final = 200
 """A page of more rows is sent as it is read, this many rows at a time."""
 
@@ -82,7 +83,7 @@ class Operation:
     """Copied for each request, with its variables and context: making one costs more."""
     signatures: tuple[GraphQLVariableSignature, ...]
     steering: tuple[str, ...]
-    roots: dict[tuple[Any, ...], tuple[Root, ...] | None] = field(default_factory=dict)
+    roots: Recent[tuple[Root, ...] | LeftToTheGraph] = field(default_factory=lambda: Recent(_STEERED_MAX))
     is_left: bool = False
     """One of its reads is not compiled, whatever the values."""
 
@@ -130,6 +131,8 @@ class CompiledOperations:
 
     def find(self, text: str, name: str | None) -> Operation:
         """Return the operation that a request means; raises LeftToTheGraph."""
+        if len(text) > CACHED_CHARACTERS_MAX:
+            raise LeftToTheGraph("its text is too long to be kept")
         found = self._operations.found_or((text, name), lambda: self._read(text, name))
         if isinstance(found, LeftToTheGraph):
             raise found
@@ -195,21 +198,19 @@ class CompiledOperations:
 
     def _roots(self, operation: Operation, executor: ReadingExecution) -> tuple[Root, ...]:
         steered = tuple(executor.variable_values.coerced.get(name) for name in operation.steering)
-        if steered not in operation.roots:
-            operation.roots[steered] = self._collected(executor)
-        found = operation.roots[steered]
-        if found is None:
-            raise LeftToTheGraph("a root field is no compiled read")
+        found = operation.roots.found_or(steered, lambda: self._collected(executor))
+        if isinstance(found, LeftToTheGraph):
+            raise found
         return found
 
-    def _collected(self, executor: ReadingExecution) -> tuple[Root, ...] | None:
+    def _collected(self, executor: ReadingExecution) -> tuple[Root, ...] | LeftToTheGraph:
         query = self._query
         grouped, deferred, _ = collect_root_fields(
             self._schema, executor.fragments, executor.variable_values, query, executor.operation
         )
         names = {key: details[0].node.name.value for key, details in grouped.items()}
         if deferred or not all(name in query.fields and is_read(query.fields[name]) for name in names.values()):
-            return None
+            return LeftToTheGraph("a root field is no compiled read")
         return tuple(
             Root(
                 key,

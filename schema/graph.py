@@ -19,7 +19,7 @@ from strawberry.types.graphql import OperationType
 from schema.event import NodeConditionChanged, NodeHardwareChanged, NodeInventoryChanged, OtherEvent
 from schema.execution import ReadingExecution
 from schema.extensions import Counted, Errors, OperationContext
-from schema.limits import TOKENS_MAX, OperationLimits
+from schema.limits import CACHED_CHARACTERS_MAX, TOKENS_MAX, OperationLimits
 from schema.mutation import Mutation
 from schema.query import Query
 from schema.reading import read
@@ -107,10 +107,24 @@ class ParsedDocuments(ParserCache):
 
     def on_parse(self) -> Iterator[None]:
         """Take the document from the cache, if it parses."""
+        operation = self.execution_context
+        if len(operation.query or "") > CACHED_CHARACTERS_MAX:
+            yield
+            return
         with suppress(GraphQLError):
-            operation = self.execution_context
             operation.graphql_document = self.cached_parse_document(operation.query, **operation.parse_options)
         yield
+
+
+class ValidatedDocuments(ValidationCache):
+    """Strawberry's cache, for documents of a length that is kept."""
+
+    def on_validate(self) -> Iterator[None]:
+        """Validate, or remember that the document was validated."""
+        if len(self.execution_context.query or "") > CACHED_CHARACTERS_MAX:
+            yield
+        else:
+            yield from super().on_validate()
 
 
 def build() -> Graph:
@@ -127,7 +141,7 @@ def build() -> Graph:
             Errors,
             lambda: MaxTokensLimiter(max_token_count=TOKENS_MAX),
             lambda: ParsedDocuments(maxsize=CACHED_DOCUMENTS),
-            lambda: ValidationCache(maxsize=CACHED_DOCUMENTS),
+            lambda: ValidatedDocuments(maxsize=CACHED_DOCUMENTS),
             lambda: AddValidationRules([OperationLimits]),
             OperationContext,
         ],

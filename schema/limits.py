@@ -44,6 +44,8 @@ overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = COMPARISON_BUDGET
 
 TOKENS_MAX: Final = 5000
 """What a document may be long."""
+CACHED_CHARACTERS_MAX: Final = 2**16
+"""Longer texts, of long values and comments, are executed and not kept: what is kept has a bound."""
 
 
 @dataclass(frozen=True, slots=True)

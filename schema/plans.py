@@ -28,7 +28,7 @@ from schema.selections import Details, Opaque, Translation, translate
 COST_MAX: Final = 1_000_000
 """Values that one read may bring: rows times fields, as the arguments ask for them."""
 _TRANSLATIONS_MAX: Final = 1024
-_SHAPES_MAX: Final = 64
+_PLANS_MAX: Final = 2048
 _log = structlog.get_logger("reads")
 Value = TypeVar("Value")
 
@@ -52,13 +52,12 @@ class Recent(OrderedDict[Hashable, Value]):
         return found
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Kept:
     """A translation with what was made of it. It holds the nodes by whose identity it is found."""
 
     nodes: tuple[Any, ...]
     translation: Translation
-    plans: Recent[Plan] = field(default_factory=lambda: Recent[Plan](_SHAPES_MAX))
     constants: dict[int, Asked] = field(default_factory=dict)
 
 
@@ -76,6 +75,7 @@ class ReadPlans:
 
     def __init__(self) -> None:
         self._kept: Recent[Kept] = Recent(_TRANSLATIONS_MAX)
+        self._plans: Recent[Plan] = Recent(_PLANS_MAX)
         self._steering: Recent[tuple[OperationDefinitionNode, tuple[str, ...]]] = Recent(_TRANSLATIONS_MAX)
 
     def prepare(self, executor: Executor[Any], kind: GraphQLOutputType, details: Details, read: One | Page) -> Prepared:
@@ -97,7 +97,8 @@ class ReadPlans:
             return Prepared(None, opaque=made.opaque[0] if made.opaque else None)
         selection = made.selection
         try:
-            plan = kept.plans.found_or(tuple(each.shape.key for each in known), lambda: make_plan(selection, known))
+            shapes = tuple(each.shape.key for each in known)
+            plan = self._plans.found_or((kept, shapes), lambda: make_plan(selection, known))
         except NotCompilable as problem:
             made.opaque.append(Opaque(read.view.name, str(problem)))
             return Prepared(None, opaque=made.opaque[0])

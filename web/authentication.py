@@ -36,20 +36,21 @@ class Authentication:
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
         self._database = database
         self._now = now
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
     async def principal(self, header: str | None) -> Principal:
         """Return who presents this `Authorization` value; raises Unauthenticated saying why not."""
         now = self._now()
-        known = self._known.get(header) if header else None
+        # The token itself is not kept, here neither.
+        key = token_hash(header or "")
+        known = self._known.get(key)
         if known is not None and now < known.until:
             return admit(StoredToken(known.principal, None), now)
         principal = await authenticate(self._database, header, now)
-        if header is not None:
-            self._known[header] = _Known(principal, now + REMEMBERED)
-            self._known.move_to_end(header)
-            if len(self._known) > REMEMBERED_MAX:
-                self._known.popitem(last=False)
+        self._known[key] = _Known(principal, now + REMEMBERED)
+        self._known.move_to_end(key)
+        if len(self._known) > REMEMBERED_MAX:
+            self._known.popitem(last=False)
         return principal
 
 
