@@ -41,6 +41,7 @@ TRANSIENT: Final = (
     OSError,
     TimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # what asyncpg raises between a server's farewell and the end of the connection
     asyncpg.PostgresConnectionError,
     asyncpg.TransactionRollbackError,
     asyncpg.InsufficientResourcesError,

@@ -38,6 +38,7 @@ OWN: Final = (asyncpg.QueryCanceledError, ValueError)
 _GONE: Final = (
     OSError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
