@@ -44,11 +44,12 @@ from db.views.plan import PagePlan
 from domain.access import Permission
 from resolvers.context import Context
 from resolvers.reads import One, Page, Single
+from schema.declared import is_read
 from schema.errors import translated
 from schema.execution import PLANS, ReadingExecution
 from schema.limits import CACHED_CHARACTERS_MAX, problems, read_document
 from schema.plans import Kept, Prepared, Recent, steering_variables
-from schema.selections import Details, is_read
+from schema.selections import Details
 
 OPERATIONS_MAX: Final = 1024
 _STEERED_MAX: Final = 32
