@@ -5,7 +5,8 @@ own resolver authorizes and describes its read, and a failure becomes an error b
 operation is left to the graph.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any, Final
@@ -113,10 +114,13 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: its text, and what follows when it is sent as it is read. `failed` when it has errors."""
+    """An answer: its text, and what follows when it is sent as it is read. `failed` when it has errors.
+
+    Whoever gets it closes `rest` before the context ends: it holds the snapshot.
+    """
 
     text: str
-    rest: AsyncIterator[str] | None = None
+    rest: AsyncGenerator[str, None] | None = None
     failed: bool = False
 
 
@@ -157,10 +161,7 @@ class CompiledOperations:
             operation.is_left = any(step.prepared is not None and step.prepared.opaque for step in steps)
             raise LeftToTheGraph("a read is not compiled")
         try:
-            if any(step.is_large for step in steps) and not any(step.error for step in steps):
-                pieces = _streamed(context, steps)
-                return Answer(await anext(pieces), pieces)
-            return await _whole(context, steps)
+            return await _answer(context, steps)
         except AbsentValue as problem:
             raise LeftToTheGraph("a value is absent that the schema has") from problem
 
@@ -288,44 +289,71 @@ def _coerced(signatures: Sequence[GraphQLVariableSignature], given: Mapping[str,
     return VariableValues(sources, coerced)
 
 
-async def _whole(context: Context, steps: Sequence[_Step]) -> Answer:
-    """Read everything, and return it with the errors of what failed."""
-    pieces = ['{"data":{']
-    errors: list[Any] = []
-    is_null = False
+@dataclass(slots=True)
+class _Parts:
+    """An answer in the making: the JSON of each root field, None for one that is sent as it is read, and the errors."""
+
+    pieces: list[list[str] | None] = field(default_factory=list)
+    errors: list[Any] = field(default_factory=list)
+    is_null: bool = False
+
+    @property
+    def end(self) -> str:
+        """What stands behind the last root field."""
+        return f'}},"errors":{orjson.dumps(self.errors).decode()}}}' if self.errors else "}}"
+
+
+async def _answer(context: Context, steps: Sequence[_Step]) -> Answer:
+    """Read all but large pages, and return the answer, or what has come of it when the first rows are there.
+
+    What may be refused is known before the first piece is sent: it cannot be taken back.
+    """
+    parts = _Parts()
     for step in steps:
-        pieces.append(step.root.prefix)
+        if step.is_large:
+            parts.pieces.append(None)
+            continue
         try:
-            pieces += await _pieces(context, step, alone=len(steps) == 1)
+            parts.pieces.append(await _pieces(context, step, alone=len(steps) == 1))
         except AbsentValue:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is becomes the field's error
-            pieces.append("null")
-            errors.append(_formatted(context, step, error))
-            is_null = is_null or is_non_null_type(step.root.definition.type)
-    pieces.append("}")
-    if not errors:
-        pieces.append("}")
-        return Answer("".join(pieces))
-    data = "null" if is_null else "".join(pieces[1:])
-    return Answer(f'{{"data":{"" if is_null else "{"}{data},"errors":{orjson.dumps(errors).decode()}}}', failed=True)
+            parts.pieces.append(["null"])
+            parts.errors.append(_formatted(context, step, error))
+            parts.is_null = parts.is_null or is_non_null_type(step.root.definition.type)
+    if parts.is_null:
+        return Answer('{"data":null' + parts.end.removeprefix("}"), failed=True)
+    if not any(step.is_large for step in steps):
+        texts = [
+            text
+            for step, pieces in zip(steps, parts.pieces, strict=True)
+            for text in (step.root.prefix, *(pieces or ()))
+        ]
+        return Answer("".join(('{"data":{', *texts, parts.end)), failed=bool(parts.errors))
+    rest = _streamed(context, steps, parts)
+    try:
+        return Answer(await anext(rest), rest, failed=bool(parts.errors))
+    except BaseException:
+        await rest.aclose()
+        raise
 
 
-async def _streamed(context: Context, steps: Sequence[_Step]) -> AsyncIterator[str]:
-    """Yield everything as it is read. What fails after the first piece ends the answer in its middle."""
+async def _streamed(context: Context, steps: Sequence[_Step], parts: _Parts) -> AsyncGenerator[str, None]:
+    """Yield the answer as its large pages are read; what fails now ends it in its middle."""
     before = '{"data":{'
-    for step in steps:
+    for step, pieces in zip(steps, parts.pieces, strict=True):
         before += step.root.prefix
         plan = step.prepared.plan if step.prepared else None
-        if step.is_large and step.prepared is not None and isinstance(plan, PagePlan):
+        if pieces is not None:
+            before += "".join(pieces)
+        elif step.prepared is not None and isinstance(plan, PagePlan):
             values = [context.require(Permission.READ), *step.prepared.values]
             batches = context.reader.batches(plan.compiled, values, STREAM_ROWS)
-            async for piece in plan.stream(batches):
-                yield before + piece
-                before = ""
-        else:
-            before += "".join(await _pieces(context, step, alone=False))
-    yield before + "}}"
+            async with aclosing(plan.stream(batches)) as page:
+                async for piece in page:
+                    yield before + piece
+                    before = ""
+    yield before + parts.end
 
 
 async def _pieces(context: Context, step: _Step, *, alone: bool) -> list[str]:

@@ -4,6 +4,7 @@ It authenticates, finds the document, authorizes, counts and tells errors by the
 nothing else: no extension, no executor, no field in Python.
 """
 
+import asyncio
 import time
 from collections.abc import Iterable
 from typing import Any, Final
@@ -16,12 +17,13 @@ from db.identifiers import new_id
 from domain.errors import Refusal
 from domain.freshness import ANY, Freshness
 from resolvers.context import Context, Entrance, Services
-from schema.compiled import Answer, CompiledOperations, LeftToTheGraph
+from schema.compiled import Answer, CompiledOperations, LeftToTheGraph, Operation
 from web.authentication import Authentication
 from web.documents import DocumentRefused, Documents
 from web.freshness import asked_freshness
 
 GRAPHQL_PATH: Final = "/graphql"
+SEND_SECONDS_MAX: Final = 15
 _JSON: Final = b"application/json"
 _OURS: Final = b"fleetgraph-"
 _STREAMED: Final = (b"text/event-stream", b"multipart/mixed")
@@ -51,14 +53,24 @@ class Front:
             await self._app(scope, receive, send)
             return
         message = await receive()
+        started = time.perf_counter()
         try:
-            await self._answer(scope, message, send)
+            context, operation, answer = await self._answer(scope, message)
         except (LeftToTheGraph, DocumentRefused, Refusal, orjson.JSONDecodeError):
             # Whatever is wrong with the request, the view says it, in the form that its client understands.
             await self._app(scope, _again(message, receive), send)
+            return
+        try:
+            await _send(send, answer, context.request_id)
+        finally:
+            if answer.rest is not None:
+                await answer.rest.aclose()
+                await context.end()
+        seconds = time.perf_counter() - started
+        self._services.meter.operation(Entrance.FRONT, operation.name, seconds, failed=answer.failed)
 
-    async def _answer(self, scope: Scope, message: Message, send: Send) -> None:
-        started = time.perf_counter()
+    async def _answer(self, scope: Scope, message: Message) -> tuple[Context, Operation, Answer]:
+        """Execute a request; the context that comes with the answer is to be ended."""
         try:
             principal = await self._authentication.principal(_header(scope, b"authorization"))
         except TRANSIENT as error:
@@ -69,11 +81,12 @@ class Front:
         context = Context(self._services, new_id("req"), principal, freshness=_freshness(scope)).query()
         try:
             answer = await self._operations.execute(operation, variables, context)
-            await _send(send, answer, context.request_id)
-        finally:
+        except BaseException:
             await context.end()
-        seconds = time.perf_counter() - started
-        self._services.meter.operation(Entrance.FRONT, operation.name, seconds, failed=answer.failed)
+            raise
+        if answer.rest is None:
+            await context.end()  # nothing is held while the client takes its time
+        return context, operation, answer
 
 
 def _parts(request: Any, documents: Documents) -> tuple[str, dict[str, Any], str | None]:  # noqa: ANN401 - any JSON
@@ -118,7 +131,9 @@ async def _send(send: Send, answer: Answer, request_id: str) -> None:
         return
     await send({"type": "http.response.body", "body": body, "more_body": True})
     async for piece in answer.rest:
-        await send({"type": "http.response.body", "body": piece.encode(), "more_body": True})
+        # The rows that follow hold a connection and its snapshot: a client that does not read is not waited for.
+        async with asyncio.timeout(SEND_SECONDS_MAX):
+            await send({"type": "http.response.body", "body": piece.encode(), "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -1,6 +1,7 @@
 """A statement compiled once: its text, which of the values go where, and how its rows become the response's JSON."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -84,19 +85,20 @@ class PagePlan:
                 found.append(",".join([text for row in rows if (text := row[part]) is not None]))
         return found
 
-    async def stream(self, batches: AsyncIterator[Any]) -> AsyncIterator[str]:
-        """Yield the page's object in pieces, a batch of rows in each; needs `streams`."""
-        first: Texts = await anext(batches, [])
-        for part in self.parts:
-            match part:
-                case str():
-                    yield part
-                case int() if part < self.heads:
-                    yield first[0][part] or "null"
-                case _:
-                    yield ",".join(text for row in first if (text := row[part]) is not None)
-                    async for rows in batches:
-                        yield "," + ",".join(text for row in rows if (text := row[part]) is not None)
+    async def stream(self, batches: AsyncGenerator[Any, None]) -> AsyncGenerator[str, None]:
+        """Yield the page's object in pieces, a batch of rows in each, and close the batches; needs `streams`."""
+        async with aclosing(batches):
+            first: Texts = await anext(batches, [])
+            for part in self.parts:
+                match part:
+                    case str():
+                        yield part
+                    case int() if part < self.heads:
+                        yield first[0][part] or "null"
+                    case _:
+                        yield ",".join(text for row in first if (text := row[part]) is not None)
+                        async for rows in batches:
+                            yield "," + ",".join(text for row in rows if (text := row[part]) is not None)
 
 
 Plan = RowPlan | PagePlan

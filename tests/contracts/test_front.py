@@ -15,6 +15,7 @@ from domain.access import Role
 from schema.compiled import STREAM_ROWS
 from schema.plans import COST_MAX
 from tests.support.server import RunningServer, running_server
+from web import front
 from web.authentication import issue_token
 
 NODES = 3 * STREAM_ROWS + 50
@@ -42,8 +43,10 @@ async def fleet(database: Database) -> AsyncIterator[RunningServer]:
         yield server
 
 
-async def _send(server: RunningServer, query: str, sent: list[Message], **variables: Any) -> None:  # noqa: ANN401
-    """Send a request as uvicorn does, and keep every message of the answer."""
+async def _send(
+    server: RunningServer, query: str, sent: list[Message], *, deaf_after: int | None = None, **variables: Any
+) -> None:
+    """Send a request as uvicorn does, and keep every message of the answer, unless the client stops to read."""
     body = json.dumps({"query": query, "variables": variables}).encode()
     headers = [
         (b"host", b"test"),
@@ -67,6 +70,8 @@ async def _send(server: RunningServer, query: str, sent: list[Message], **variab
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: Message) -> None:
+        if deaf_after is not None and len(sent) >= deaf_after:
+            await asyncio.Event().wait()
         sent.append(message)
 
     await server.app(scope, receive, send)
@@ -122,6 +127,48 @@ async def test_an_answer_that_fails_in_its_middle_does_not_end_like_a_whole_one(
     assert all(message.get("more_body") for message in sent[1:])
     monkeypatch.undo()
     assert (await fleet.operator.data(PAGE, first=1))["nodes"]["nodes"]
+
+
+async def test_what_is_refused_beside_a_large_page_is_told_behind_it(fleet: RunningServer) -> None:
+    sent: list[Message] = []
+    query = """
+    { a: computeNode(id: "x") { id } nodes(first: 1000) { nodes { id } } b: snapshot(id: "y") { id } sites { totalCount } }
+    """
+    await _send(fleet, query, sent)
+    assert [message["type"] for message in sent].count("http.response.start") == 1
+    answer = json.loads(b"".join(_bodies(sent)))
+    assert list(answer["data"]) == ["a", "nodes", "b", "sites"]
+    assert len(answer["data"]["nodes"]["nodes"]) == NODES
+    assert answer["data"]["a"] is answer["data"]["b"] is None
+    assert [(error["path"], error["extensions"]["code"]) for error in answer["errors"]] == [
+        (["a"], "NOT_FOUND"),
+        (["b"], "NOT_FOUND"),
+    ]
+    nulled = await fleet.operator.send("{ nodes(first: 1000) { nodes { id } } sites(first: -1) { totalCount } }")
+    assert nulled["data"] is None
+    assert [error["path"] for error in nulled["errors"]] == [["sites"]]
+
+
+async def test_a_client_that_does_not_read_holds_no_connection_for_ever(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(front, "SEND_SECONDS_MAX", 0.2)
+    database = await Database.connect(database_url, size_max=2)
+    async with running_server(database, reconcile=False) as server:
+        async with database.transaction() as tx:
+            await tx.execute(
+                "insert into nodes (id, tenant_id, identity_key) select 'n' || i, $1, i from generate_series(1, 999) i",
+                server.operator.tenant_id,
+            )
+
+        async def once() -> None:
+            with pytest.raises(TimeoutError):
+                await _send(server, PAGE, [], deaf_after=2, first=1000)
+
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(once() for _ in range(6)))
+            assert len((await server.operator.data(PAGE, first=5))["nodes"]["nodes"]) == 5
+    await database.close()
 
 
 async def test_a_read_that_fails_leaves_its_siblings_their_answer(

@@ -16,13 +16,26 @@ export const errorOf = (error) => new ApiError(error.message, error.extensions?.
 
 const ANSWER_MS_MAX = 30_000;
 
+// The newest place in the feed that was heard of. Whatever answers has seen it: a node that an event spoke of is not
+// read from a replica that does not know of it yet.
+let heard = null;
+
+/** Remember a cursor of the feed: what is asked from now on is read from a state that has seen it. */
+export function hear(cursor) {
+  heard = cursor;
+}
+
 /** Return the data of one of the operations of `queries.js`; raises ApiError. */
 export async function ask(operationName, variables = {}, token = storedToken()) {
   let response;
   try {
     response = await fetch("/graphql", {
       method: "POST",
-      headers: { "Content-Type": "application/json", Authorization: `Bearer ${token}` },
+      headers: {
+        "Content-Type": "application/json",
+        Authorization: `Bearer ${token}`,
+        ...(heard && { "Fleetgraph-After": heard }),
+      },
       body: JSON.stringify({ query: DOCUMENT, operationName, variables }),
       signal: AbortSignal.timeout(ANSWER_MS_MAX),
     });

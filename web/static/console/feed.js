@@ -1,6 +1,6 @@
 // The live feed over graphql-transport-ws: every event once, in order, over reconnects.
 
-import { errorOf } from "./api.js";
+import { errorOf, hear } from "./api.js";
 import { DOCUMENT, EVENTS } from "./queries.js";
 
 const RETRY_MS_MIN = 500;
@@ -29,6 +29,7 @@ export class Feed {
 
   start(cursor) {
     this.cursor = cursor;
+    hear(cursor);
     addEventListener("online", this.retryNow);
     this.connect();
   }
@@ -86,6 +87,7 @@ export class Feed {
 
   deliver(event) {
     this.cursor = event.cursor;
+    hear(event.cursor);
     this.handlers.onEvent(event);
   }
 
