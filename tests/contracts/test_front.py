@@ -44,7 +44,12 @@ async def fleet(database: Database) -> AsyncIterator[RunningServer]:
 
 
 async def _send(
-    server: RunningServer, query: str, sent: list[Message], *, deaf_after: int | None = None, **variables: Any
+    server: RunningServer,
+    query: str,
+    sent: list[Message],
+    *,
+    deaf_after: int | None = None,
+    **variables: Any,  # noqa: ANN401 - any variables
 ) -> None:
     """Send a request as uvicorn does, and keep every message of the answer, unless the client stops to read."""
     body = json.dumps({"query": query, "variables": variables}).encode()
@@ -132,7 +137,12 @@ async def test_an_answer_that_fails_in_its_middle_does_not_end_like_a_whole_one(
 async def test_what_is_refused_beside_a_large_page_is_told_behind_it(fleet: RunningServer) -> None:
     sent: list[Message] = []
     query = """
-    { a: computeNode(id: "x") { id } nodes(first: 1000) { nodes { id } } b: snapshot(id: "y") { id } sites { totalCount } }
+    {
+      a: computeNode(id: "x") { id }
+      nodes(first: 1000) { nodes { id } }
+      b: snapshot(id: "y") { id }
+      sites { totalCount }
+    }
     """
     await _send(fleet, query, sent)
     assert [message["type"] for message in sent].count("http.response.start") == 1
