@@ -1,11 +1,15 @@
 import json
 
 from bench.reading.agreement import difference
+from bench.reading.asked import FAR_PAGE, FIRST_PAGE, Places, all_asked, grouped
 from bench.reading.figures import Seen
+from bench.reading.fleet import Fleet
 from bench.reading.load import read_wrk
 from bench.reading.mapping import as_ours, comparable
+from bench.reading.measure import Plan
 from bench.reading.report import report
 from bench.reading.rounds import Figure, Round, figure_of, in_turn
+from bench.reading.sides import Kind
 
 
 def figure(requests_per_second: float, p50_ms: float = 1.0) -> Figure:
@@ -35,6 +39,24 @@ def test_each_side_comes_first_in_its_turn() -> None:
         ["a", "b", "c"],
     ]
     assert in_turn([], 1) == []
+
+
+def test_the_pages_are_measured_together_and_each_by_its_own_cursor() -> None:
+    asked = all_asked(Fleet("dsn", 10_000, "node_1"), Places("ours", "theirs"))
+    groups = [[each.name for each in group] for group in grouped(asked)]
+    assert [FIRST_PAGE, FAR_PAGE] in groups
+    assert [name for group in groups for name in group] == [each.name for each in asked]
+    far = next(each for each in asked if each.name == FAR_PAGE)
+    assert (far.ours.variables["after"], far.peers.variables["after"]) == ("ours", "theirs")
+
+
+def test_a_quick_run_leaves_out_what_no_reach_needs() -> None:
+    asked = {each.name: each for each in all_asked(Fleet("dsn", 10_000, "node_1"), Places("a", "b"))}
+    quick, full = Plan(2, 1, 3, quick=True), Plan(3, 3, 45, quick=False)
+    assert [name for name in asked if quick.takes(Kind.PLAIN, asked[name])] == ["list_100"]
+    assert {name for name in asked if not quick.takes(Kind.FLOOR, asked[name])} == {FIRST_PAGE, FAR_PAGE}
+    assert all(quick.takes(Kind.COMPILED, each) for each in asked.values())
+    assert all(full.takes(kind, each) for kind in Kind for each in asked.values())
 
 
 def test_the_last_line_of_the_load_is_what_counts() -> None:
