@@ -96,7 +96,9 @@ class Client:
 
     async def _execute(self, query: str, variables: Mapping[str, Any], kind: type[T]) -> T:
         body = msgspec.json.encode({"query": query, "variables": variables})
-        headers = {"content-type": "application/json", "accept": "application/json"}
+        # What it asks is what became of its own reports: a replica may not have them yet.
+        strong = {"fleetgraph-consistency": "strong"}
+        headers = {"content-type": "application/json", "accept": "application/json", **strong}
         if len(body) >= _COMPRESS_FROM_BYTES:
             body = gzip.compress(body, _COMPRESSION, mtime=0)
             headers["content-encoding"] = "gzip"

@@ -26,6 +26,18 @@ async def say_hello(transport: httpx.MockTransport) -> None:
         await client.hello(Hello(identity_key="key"))
 
 
+async def test_every_question_is_about_what_was_reported_before() -> None:
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json={"data": {}})
+
+    async with connect(CONNECTION, httpx.MockTransport(answer)) as client:
+        await client.statuses([])
+    assert [request.headers["fleetgraph-consistency"] for request in asked] == ["strong"]
+
+
 async def test_hello_hashes_and_sections_reach_the_server() -> None:
     server = FakeServer()
     content = b'{"vendor":"Example"}'

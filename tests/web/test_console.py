@@ -11,9 +11,11 @@ from playwright.async_api import Browser, Locator, expect
 
 from db.database import Database
 from db.events import forget_events
+from domain.cursor import decode_feed
 from domain.ids import TenantId
 from tests.support.program import server_process
 from tests.support.server import Client, RunningServer, hello, ingest, report
+from tests.support.waiting import until
 from tests.web.browser import PHONE, Tab, skip_without_chromium, tab_of
 from tests.web.machines import GPU_ID, Documents, machine
 
@@ -264,6 +266,16 @@ async def test_a_cursor_that_expired_reads_everything_anew(
         await expect(tab.page.locator("#connection")).to_have_text("Live")
         await expect(tab.page.locator("#event-list")).not_to_contain_text("Inventory")
         tab.errors.clear()
+
+
+async def test_what_is_read_after_an_event_has_seen_it(tab: Tab, served: Served) -> None:
+    server, _ = served
+    asked: list[str] = []
+    tab.page.on("request", lambda request: asked.append(request.headers.get("fleetgraph-after", "")))
+    await _sign_in(tab, server.operator.token)
+    await report(server.agent, "alpha", machine())
+    await until(lambda: any(after and decode_feed(after).position > 0 for after in asked))
+    await expect(_row(tab, "alpha")).to_be_visible()
 
 
 async def _report_elsewhere(database_url: str, token: str) -> None:
