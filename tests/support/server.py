@@ -16,6 +16,7 @@ from db.access import ensure_tenant
 from db.database import Database
 from db.hints import Hints
 from db.identifiers import new_id
+from db.replica import Replica
 from domain.access import Role
 from domain.ids import TenantId
 from reconcilers.inventory import conflicts, inventory
@@ -77,17 +78,22 @@ async def listening_server(database: Database) -> AsyncIterator[tuple[RunningSer
 
 @asynccontextmanager
 async def running_server(
-    database: Database, *, reconcile: bool = True, compiled_reads: bool = True, meter: Meter | None = None
+    database: Database,
+    *,
+    reconcile: bool = True,
+    compiled_reads: bool = True,
+    meter: Meter | None = None,
+    replica: Replica | None = None,
 ) -> AsyncIterator[RunningServer]:
     hints = Hints("memory://")
-    async with open_services(database, hints, compiled_reads=compiled_reads) as opened:
+    async with open_services(database, hints, compiled_reads=compiled_reads, replica=replica) as opened:
         services = replace(opened, meter=meter or opened.meter)
         app = application(services, Settings())
         transport = httpx.ASGITransport(app)
         loops = (relay(database, hints), inventory(database, utc_now), conflicts(database)) if reconcile else ()
         async with (
             httpx.AsyncClient(transport=transport, base_url="http://test") as http,
-            background(services.feed.run(), *(run(loop) for loop in loops)),
+            background(services.feed.run(), *([replica.run()] if replica else []), *(run(loop) for loop in loops)),
         ):
             clients = [
                 await client_of(database, http, tenant, role)

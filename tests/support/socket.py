@@ -46,11 +46,11 @@ class Socket:
 
 
 @asynccontextmanager
-async def open_socket(address: str, token: str) -> AsyncIterator[Socket]:
-    """Connect, send connection_init with the token, and wait for the acknowledgement."""
+async def open_socket(address: str, token: str, **more: str) -> AsyncIterator[Socket]:
+    """Connect, send connection_init with the token (and more), and wait for the acknowledgement."""
     url = address.replace("http", "ws", 1) + "/graphql"
     async with connect(url, subprotocols=[Subprotocol("graphql-transport-ws")]) as connection:
-        payload = {"authorization": f"Bearer {token}"}
+        payload = {"authorization": f"Bearer {token}", **more}
         await connection.send(json.dumps({"type": "connection_init", "payload": payload}))
         socket = Socket(connection)
         assert (await socket.message())["type"] == "connection_ack"
