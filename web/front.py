@@ -116,7 +116,9 @@ def _header(scope: Scope, wanted: bytes) -> str | None:
 
 
 def _freshness(scope: Scope) -> Freshness:
-    asked = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name.startswith(_OURS)}
+    asked = {
+        name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"] if name.startswith(_OURS)
+    }
     return asked_freshness(asked) if asked else ANY
 
 
