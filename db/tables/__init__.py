@@ -6,9 +6,11 @@ from sqlalchemy import Table
 from sqlmodel import SQLModel
 
 from db.tables.access import ApiTokenRow, TenantRow
+from db.tables.booking import AllocationRow, BookingRow
 from db.tables.device import DeviceRow
 from db.tables.event import EventRow, FeedHeadRow, OutboxRow
 from db.tables.fleet import PoolRow, SiteRow
+from db.tables.image import CachedImageRow
 from db.tables.inventory import NodeInventoryRow, SectionRow, SnapshotRow
 from db.tables.node import ConditionRow, LivenessRow, NodeRow
 
@@ -21,7 +23,10 @@ def table_of(row: type[SQLModel]) -> Table:
 
 
 __all__ = [
+    "AllocationRow",
     "ApiTokenRow",
+    "BookingRow",
+    "CachedImageRow",
     "ConditionRow",
     "DeviceRow",
     "EventRow",

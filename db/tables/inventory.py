@@ -35,6 +35,8 @@ class NodeInventoryRow(SQLModel, table=True):
     applied_at: Moment | None = columns.moment(nullable=True)
     snapshot_id: str | None = columns.text(nullable=True)
     replan: bool = columns.flag()
+    # The version of the table of GPU names by which the set was planned.
+    gpu_models_version: int = columns.number(0)
     failed: dict[str, str] | None = columns.jsonb(None, nullable=True)
     failed_at: Moment | None = columns.moment(nullable=True)
     error: str | None = columns.text(nullable=True)

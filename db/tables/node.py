@@ -21,6 +21,12 @@ class NodeRow(SQLModel, table=True):
         sa.UniqueConstraint("tenant_id", "identity_key"),
         sa.Index("nodes_page_idx", "tenant_id", "id"),
         sa.Index("nodes_hostname_idx", "tenant_id", sa.literal_column("coalesce(hostname, '')"), "id"),
+        sa.Index(
+            "nodes_hardware_key_idx",
+            "hardware_key",
+            unique=True,
+            postgresql_where=sa.text("hardware_key_trusted"),
+        ),
         # jsonb_ops, because selectors ask for keys too (measured: docs/performance.md).
         sa.Index("nodes_labels_idx", "labels", postgresql_using="gin"),
         sa.Index(
@@ -54,6 +60,12 @@ class NodeRow(SQLModel, table=True):
     system_labels: dict[str, str] = columns.jsonb()
     labels: dict[str, str] = columns.computed_jsonb(EFFECTIVE_LABELS)
     no_schedule_reasons: list[str] = columns.texts()
+    hardware_key: str | None = columns.text(nullable=True)
+    hardware_key_trusted: bool = columns.flag()
+    hardware_evidence: list[dict[str, object]] = columns.jsonb("[]")
+    fingerprint: str | None = columns.text(nullable=True)
+    # How many GPUs it had when it was last accepted; what a pool's policy expects comes before.
+    accepted_gpus: int | None
     agent_version: str | None = columns.text(nullable=True)
     protocol: str | None = columns.text(nullable=True)
     features: list[str] = columns.texts()
