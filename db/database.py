@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Self
 
 import asyncpg
@@ -314,9 +314,10 @@ class Database:
         return await self._pool.acquire(timeout=STATEMENT_SECONDS_MAX)
 
     async def give_back(self, connection: "PoolConnectionProxy[Row]") -> None:
-        """Return a connection, ending the snapshot it may hold."""
+        """Return a connection, ending the snapshot it may hold; one that is gone has none, and the pool knows."""
         try:
-            if connection.is_in_transaction():
-                await connection.execute("rollback")
+            with suppress(*TRANSIENT):
+                if connection.is_in_transaction():
+                    await connection.execute("rollback")
         finally:
             await self._pool.release(connection)

@@ -70,6 +70,8 @@ class ReplicaDatabase(Database):
 
     async def lend(self) -> "PoolConnectionProxy[Row]":
         """Take a connection; pair with `give_back`."""
+        if self._pool.get_idle_size():
+            return await super().lend()
         return await self._pool.acquire(timeout=WAIT_SECONDS_MAX)
 
     def cut(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from db.database import Database, Reader
+from db.database import TRANSIENT, Database, Reader
 
 
 @pytest.fixture
@@ -57,4 +57,18 @@ async def test_a_cancelled_reader_leaves_no_transaction_in_the_pool(narrow: Data
             "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in trans%'"
         )
     assert open_ones == 0
+    await narrow.close()
+
+
+async def test_a_reader_whose_connection_was_cut_ends_quietly(narrow: Database) -> None:
+    for _ in range(4):
+        reader = narrow.reader(snapshot=True)
+        pid = await reader.value("select pg_backend_pid()")
+        async with narrow.session() as session:
+            await session.execute("select pg_terminate_backend($1)", pid)
+        with pytest.raises(TRANSIENT):
+            await reader.value("select 1")
+        await reader.close()
+    async with narrow.session() as session:
+        assert await session.value("select 1") == 1
     await narrow.close()
