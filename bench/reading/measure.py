@@ -23,7 +23,8 @@ _ANSWERS_MIN: Final = 1.5
 """How often each connection must be answered in a round, by what one answer takes alone."""
 _LONG: Final = 2
 """A round that must be longer than that many usual ones is the only one."""
-_QUICK_SECONDS: Final = 75
+_HURRY_SECONDS: Final = 75
+_LATE_SECONDS: Final = 100
 _IDLE_SHARE: Final = 0.1
 _IDLE_POLL_SECONDS: Final = 0.05
 _IDLE_SECONDS_MAX: Final = 60
@@ -40,6 +41,14 @@ class Plan:
     seconds: int
     seconds_max: int
     quick: bool
+
+    def hurried(self) -> bool:
+        """Say whether one round must do from now on."""
+        return self.quick and elapsed() > _HURRY_SECONDS
+
+    def late(self) -> bool:
+        """Say whether nothing more is to be begun."""
+        return self.quick and elapsed() > _LATE_SECONDS
 
     def takes(self, kind: Kind, asked: Asked) -> bool:
         """Say whether such a side takes part in a request."""
@@ -75,7 +84,7 @@ class Meter:
         self._warm([turn for turn in turns if turn[0].kind is not Kind.PLAIN])
         seen: dict[Turn, list[Round]] = {turn: [] for turn in turns}
         for number in range(self._plan.rounds):
-            if number and self._plan.quick and elapsed() > _QUICK_SECONDS:
+            if number and self._plan.hurried():
                 break
             for turn in in_turn([turn for turn in turns if number < turns[turn].rounds], number):
                 seen[turn].append(self._round(turn, turns[turn].seconds))
