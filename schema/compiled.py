@@ -207,9 +207,12 @@ class CompiledOperations:
 
     def _collected(self, executor: ReadingExecution) -> tuple[Root, ...] | LeftToTheGraph:
         query = self._query
-        grouped, deferred, _ = collect_root_fields(
-            self._schema, executor.fragments, executor.variable_values, query, executor.operation
-        )
+        try:
+            grouped, deferred, _ = collect_root_fields(
+                self._schema, executor.fragments, executor.variable_values, query, executor.operation
+            )
+        except GraphQLError:
+            return LeftToTheGraph("a directive is wrong")
         names = {key: details[0].node.name.value for key, details in grouped.items()}
         if deferred or not all(name in query.fields and is_read(query.fields[name]) for name in names.values()):
             return LeftToTheGraph("a root field is no compiled read")

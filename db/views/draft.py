@@ -153,5 +153,15 @@ class Draft:
 
 
 def columns_in(expressions: Iterable[Expression]) -> frozenset[int]:
-    """Return the identities of the columns that stand in the expressions, at any depth."""
-    return frozenset(id(element) for expression in expressions for element in visitors.iterate(expression))
+    """Return the identities of the columns that stand in the expressions, at any depth.
+
+    Many ways lead to what is nested, and SQLAlchemy's own walk takes all of them: here each element is seen once.
+    """
+    seen: dict[int, Any] = {}  # holds what it has seen: a new object must not get the identity of one that is gone
+    waiting: list[Any] = list(expressions)
+    while waiting:
+        element = waiting.pop()
+        if id(element) not in seen:
+            seen[id(element)] = element
+            waiting += element.get_children()
+    return frozenset(seen)
