@@ -77,6 +77,10 @@ SETTLED_STATES: Final = frozenset({ProvisionState.ADOPTED, ProvisionState.READY,
 """Provision states in which a connected node reads READY."""
 
 
+PLACEABLE_STATES: Final = frozenset({ProvisionState.ADOPTED, ProvisionState.DEPLOYED})
+"""Provision states in which work may be placed on a node (rule 8 of the product's rules)."""
+
+
 def provision_state_at_join(*, checks: int) -> ProvisionState:
     """Return where a new node starts: with no acceptance check to pass, it is adopted at once."""
     return ProvisionState.ADOPTING if checks else ProvisionState.ADOPTED

@@ -96,6 +96,10 @@ class ComputeNode(RowTyped, NodeInterface):
     role: NodeRole = strawberry.field(description="What it is for.")
     trust: Trust = strawberry.field(description="Whose word its reports are.")
     state: NodeState = strawberry.field(description="Its state for people.")
+    schedulable: bool = strawberry.field(description="Work may be placed on it.")
+    unschedulable_reasons: list[str] = strawberry.field(
+        description="Why no work may be placed on it: `cordoned`, `connectivity=lost`, …, and the types of conditions."
+    )
     no_schedule_reasons: list[str] = strawberry.field(description="Conditions that keep work away.")
     generation: int = strawberry.field(description="Generation of its desired state.")
     observed_generation: int = strawberry.field(description="Generation its agent has observed.")

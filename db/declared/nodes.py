@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement
 
 from db import selectors
 from db.declared.labels import LABELS_OF_NODE
+from db.declared.placement import unschedulable_reasons
 from db.declared.snapshots import AS_OF, NEWEST_FIRST, snapshots
 from db.paging import Order
 from db.tables import (
@@ -61,6 +62,8 @@ STATE: Final[Expression] = sa.case(
     else_=_constant(NodeState.PROVISIONING),
 )
 
+_REASONS: Final = unschedulable_reasons(CONNECTIVITY)
+
 BY_ID: Final = Order("id", (nodes.c.id,))
 BY_HOSTNAME: Final = Order("hostname", (sa.func.coalesce(nodes.c.hostname, _constant(""), type_=sa.Text), nodes.c.id))
 
@@ -86,7 +89,13 @@ NODES: Final = declare(
         key=nodes.c.id,
         tenant=nodes.c.tenant_id,
         joins=(Joined(_liveness, _liveness.c.node_id == nodes.c.id),),
-        expressions={"last_seen_at": _liveness.c.last_seen_at, "connectivity": CONNECTIVITY, "state": STATE},
+        expressions={
+            "last_seen_at": _liveness.c.last_seen_at,
+            "connectivity": CONNECTIVITY,
+            "state": STATE,
+            "schedulable": sa.func.cardinality(_REASONS) == sa.literal_column("0", sa.Integer),
+            "unschedulable_reasons": _REASONS,
+        },
         relations={
             "site": Relation(SiteRow, ((_sites.c.id, nodes.c.site_id),)),
             "pool": Relation(PoolRow, ((_pools.c.id, nodes.c.pool_id),)),
