@@ -252,11 +252,14 @@ class Database:
         self.inventory_pending = asyncio.Event()
 
     @classmethod
-    async def connect(cls, dsn: str, *, size_max: int = POOL_SIZE_MAX) -> Self:
-        """Open the pool; raises what asyncpg raises when the server cannot be reached."""
+    async def connect(cls, dsn: str, *, size_max: int = POOL_SIZE_MAX, size_min: int = 1) -> Self:
+        """Open the pool; raises what asyncpg raises when the server cannot be reached.
+
+        Below `size_min` connections asyncpg makes new ones by itself, whether they can be had or not.
+        """
         pool = await asyncpg.create_pool(
             dsn,
-            min_size=1,
+            min_size=size_min,
             max_size=size_max,
             record_class=Row,
             init=prepare_connection,

@@ -19,11 +19,10 @@ from db.database import POOL_SIZE_MAX, Database, Row
 LAG_SECONDS_MAX: Final = 10.0
 """How old the replica's state may be."""
 LOOK_SECONDS: Final = 1.0
-OPEN_SECONDS_MAX: Final = 5.0
 ANSWER_SECONDS_MAX: Final = 3.0
 """A replica that does not answer a look for so long is cut off, with all that waits for it."""
 WAIT_SECONDS_MAX: Final = 1.0
-"""How long a query waits for a connection to the replica."""
+"""How long a query, or a look, waits for a connection to the replica."""
 
 # Equal on the primary and its replica, and nowhere else: transaction numbers and positions mean the same there.
 _WHICH = """
@@ -157,8 +156,8 @@ class Replica:
 
 @asynccontextmanager
 async def _opened(dsn: str, size_max: int) -> AsyncIterator[ReplicaDatabase]:
-    async with asyncio.timeout(OPEN_SECONDS_MAX):
-        database = await ReplicaDatabase.connect(dsn, size_max=size_max)
+    # Nothing is connected yet, nor by itself later: who asks for a connection waits for it a little.
+    database = await ReplicaDatabase.connect(dsn, size_max=size_max, size_min=0)
     try:
         yield database
     finally:
