@@ -31,10 +31,16 @@ class EventQuery:
     types: frozenset[str] = frozenset()
     node_ids: frozenset[str] = frozenset()
     nodes: NodeQuery = EVERYTHING
+    conditions: frozenset[str] = frozenset()
+    """Types of conditions, of events about conditions."""
 
     def may_want(self, row: Row) -> bool:
         """Say whether the event's own columns fit."""
-        return (not self.types or row.type in self.types) and (not self.node_ids or row.node_id in self.node_ids)
+        return (
+            (not self.types or row.type in self.types)
+            and (not self.node_ids or row.node_id in self.node_ids)
+            and (not self.conditions or row.payload.get("condition") in self.conditions)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,4 +110,6 @@ def _page(query: EventQuery, size: int, start: FeedCursor, key: tuple[int] | Non
 
 
 def _refuse_wide(query: EventQuery) -> None:
-    refuse_wide_filter(tuple(query.node_ids), tuple(query.types), *query.nodes.lists(), text=query.nodes.text)
+    refuse_wide_filter(
+        tuple(query.node_ids), tuple(query.types), tuple(query.conditions), *query.nodes.lists(), text=query.nodes.text
+    )

@@ -5,12 +5,12 @@ from typing import Annotated, cast
 
 import strawberry
 
-from domain.events import INVENTORY_CHANGED
+from domain.events import CONDITION_CHANGED, INVENTORY_CHANGED
 from resolvers import events as cases
 from resolvers.events import EventQuery
 from schema.arguments import FeedAfter, listed
 from schema.compute_node import NodeFilter, node_query
-from schema.event import Event, EventFilter, NodeIds, NodeInventoryChanged, event_query
+from schema.event import Event, EventFilter, NodeConditionChanged, NodeIds, NodeInventoryChanged, event_query
 from schema.objects import Info
 
 
@@ -36,6 +36,29 @@ class Subscription:
         )
         async for event in cases.subscribe(info.context, query, after):
             yield cast("NodeInventoryChanged", event)
+
+    @strawberry.subscription(description="Conditions of nodes that changed.")
+    async def node_condition_changed(
+        self,
+        info: Info,
+        node_ids: NodeIds = None,
+        types: Annotated[
+            list[str] | None, strawberry.argument(description="Only conditions of any of these types.")
+        ] = None,
+        filter: Annotated[  # noqa: A002 - the contract's name
+            NodeFilter | None, strawberry.argument(description="Only events about nodes that fit now.")
+        ] = None,
+        after: FeedAfter = None,
+    ) -> AsyncIterator[NodeConditionChanged]:
+        """Follow `node.condition.changed`."""
+        query = EventQuery(
+            types=frozenset({CONDITION_CHANGED}),
+            node_ids=frozenset(listed("nodeIds", node_ids)),
+            nodes=node_query(filter),
+            conditions=frozenset(listed("types", types)),
+        )
+        async for event in cases.subscribe(info.context, query, after):
+            yield cast("NodeConditionChanged", event)
 
     @strawberry.subscription(description="Events of any type.")
     async def events(

@@ -300,3 +300,32 @@ async def test_server_sent_events_flow_and_end_when_the_server_stops(served: Ser
         server.services.stopping.set()
         assert [line async for line in lines if line.startswith("data: {")] == []
     await until(lambda: server.services.feed.subscribers == 0)
+
+
+async def test_conditions_are_followed_by_their_types(served: Served) -> None:
+    server, address = served
+    cut = {"gpus": {"enumeration": "incomplete", "reason": "one of two answered"}}
+    whole = {"gpus": {"enumeration": "complete"}}
+    node_id = await report(server.agent, "n1", cut)
+    query = """
+    subscription ($types: [String!], $after: Cursor) {
+      nodeConditionChanged(types: $types, after: $after) { nodeId condition status reason noSchedule }
+    }
+    """
+    start = (await server.operator.data("{ events(first: 1) { nodes { cursor } } }"))["events"]["nodes"]
+    async with (
+        open_socket(address, server.operator.token) as followed,
+        open_socket(address, server.operator.token) as other,
+    ):
+        await followed.subscribe(query, types=["InventoryDegraded"], after=start[0]["cursor"])
+        await other.subscribe(query, types=["DuplicateIdentity"], after=start[0]["cursor"])
+        await ingest(server.agent, node_id, whole)
+        said = [(await followed.next())["nodeConditionChanged"] for _ in range(2)]
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await other.next()
+    assert [(each["nodeId"], each["condition"], each["status"], each["noSchedule"]) for each in said] == [
+        (node_id, "InventoryDegraded", "TRUE", False),
+        (node_id, "InventoryDegraded", "FALSE", False),
+    ]
+    assert said[0]["reason"] == "EnumerationIncomplete"
