@@ -7,13 +7,19 @@ from sqlmodel import Field, SQLModel
 from db.tables import columns
 from db.tables.columns import Moment
 
+ENDS = "COALESCE(upper(during), 'infinity'::timestamp with time zone)"
+"""When what is held is free again: indexed, so that what has ended costs nothing; written as PostgreSQL prints it."""
+
 
 class AllocationRow(SQLModel, table=True):
-    """What was claimed on one node by one shard; it ends with the upper bound of `during`, and is kept."""
+    """What was claimed on one node by one shard; it ends with the upper bound of `during`, and is kept.
+
+    `request` is what was asked for: the same again is answered with the same allocation.
+    """
 
     __tablename__ = "allocations"
     __table_args__ = (
-        sa.Index("allocations_node_idx", "node_id", "id"),
+        sa.Index("allocations_node_idx", "node_id", sa.literal_column(ENDS)),
         sa.Index("allocations_page_idx", "tenant_id", "id"),
         sa.Index("allocations_shard_idx", "tenant_id", "shard_id"),
         sa.Index("allocations_replica_idx", "tenant_id", "replica_id"),
@@ -29,7 +35,7 @@ class AllocationRow(SQLModel, table=True):
     cpu_cores: int | None
     power_w: float | None = Field(sa_type=sa.Double, nullable=True)
     during: object = Field(sa_type=postgresql.TSTZRANGE)
-    degraded_reasons: list[str] = columns.texts()
+    request: dict[str, object] = columns.jsonb()
     created_at: Moment = columns.moment(now=True)
 
 
@@ -39,7 +45,7 @@ class BookingRow(SQLModel, table=True):
     __tablename__ = "bookings"
     __table_args__ = (
         postgresql.ExcludeConstraint(("device_id", "="), ("during", "&&"), using="gist", name="bookings_once_excl"),
-        sa.Index("bookings_node_idx", "node_id"),
+        sa.Index("bookings_node_idx", "node_id", sa.literal_column(ENDS)),
         sa.Index("bookings_allocation_idx", "allocation_id"),
     )
 

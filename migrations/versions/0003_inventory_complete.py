@@ -18,6 +18,7 @@ def upgrade() -> None:
     op.add_column(
         "nodes", sa.Column("hardware_key_trusted", sa.Boolean(), server_default=sa.text("false"), nullable=False)
     )
+    op.add_column("nodes", sa.Column("hardware_conflict", sa.Text(), nullable=True))
     op.add_column(
         "nodes",
         sa.Column("hardware_evidence", postgresql.JSONB(), server_default=sa.text("'[]'::jsonb"), nullable=False),
@@ -31,9 +32,7 @@ def upgrade() -> None:
         unique=True,
         postgresql_where=sa.text("hardware_key_trusted"),
     )
-    op.add_column(
-        "node_inventory", sa.Column("gpu_models_version", sa.Integer(), server_default="0", nullable=False)
-    )
+    op.add_column("node_inventory", sa.Column("gpu_models_version", sa.Integer(), server_default="0", nullable=False))
     op.create_table(
         "node_image_cache",
         sa.Column("node_id", sa.Text(), nullable=False),
@@ -60,15 +59,14 @@ def upgrade() -> None:
         sa.Column("cpu_cores", sa.Integer(), nullable=True),
         sa.Column("power_w", sa.Double(), nullable=True),
         sa.Column("during", postgresql.TSTZRANGE(), nullable=False),
-        sa.Column(
-            "degraded_reasons", postgresql.ARRAY(sa.Text()), server_default=sa.text("'{}'::text[]"), nullable=False
-        ),
+        sa.Column("request", postgresql.JSONB(), server_default=sa.text("'{}'::jsonb"), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.ForeignKeyConstraint(["node_id"], ["nodes.id"], name=op.f("allocations_node_id_fkey"), ondelete="CASCADE"),
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.id"], name=op.f("allocations_tenant_id_fkey")),
         sa.PrimaryKeyConstraint("id", name=op.f("allocations_pkey")),
     )
-    op.create_index("allocations_node_idx", "allocations", ["node_id", "id"])
+    ends = sa.text("coalesce(upper(during), 'infinity'::timestamptz)")
+    op.create_index("allocations_node_idx", "allocations", ["node_id", ends])
     op.create_index("allocations_page_idx", "allocations", ["tenant_id", "id"])
     op.create_index("allocations_shard_idx", "allocations", ["tenant_id", "shard_id"])
     op.create_index("allocations_replica_idx", "allocations", ["tenant_id", "replica_id"])
@@ -88,7 +86,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("bookings_pkey")),
         postgresql.ExcludeConstraint(("device_id", "="), ("during", "&&"), using="gist", name="bookings_once_excl"),
     )
-    op.create_index("bookings_node_idx", "bookings", ["node_id"])
+    op.create_index("bookings_node_idx", "bookings", ["node_id", ends])
     op.create_index("bookings_allocation_idx", "bookings", ["allocation_id"])
 
 
@@ -98,5 +96,12 @@ def downgrade() -> None:
         op.drop_table(table)
     op.drop_column("node_inventory", "gpu_models_version")
     op.drop_index("nodes_hardware_key_idx", table_name="nodes")
-    for column in ("accepted_gpus", "fingerprint", "hardware_evidence", "hardware_key_trusted", "hardware_key"):
+    for column in (
+        "accepted_gpus",
+        "fingerprint",
+        "hardware_evidence",
+        "hardware_conflict",
+        "hardware_key_trusted",
+        "hardware_key",
+    ):
         op.drop_column("nodes", column)
