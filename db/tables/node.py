@@ -62,6 +62,8 @@ class NodeRow(SQLModel, table=True):
     no_schedule_reasons: list[str] = columns.texts()
     hardware_key: str | None = columns.text(nullable=True)
     hardware_key_trusted: bool = columns.flag()
+    # Why the key is not trusted until an operator decides.
+    hardware_conflict: str | None = columns.text(nullable=True)
     hardware_evidence: list[dict[str, object]] = columns.jsonb("[]")
     fingerprint: str | None = columns.text(nullable=True)
     # How many GPUs it had when it was last accepted; what a pool's policy expects comes before.
