@@ -19,7 +19,6 @@ def upgrade() -> None:
         "nodes", sa.Column("hardware_key_trusted", sa.Boolean(), server_default=sa.text("false"), nullable=False)
     )
     op.add_column("nodes", sa.Column("hardware_conflict", sa.Text(), nullable=True))
-    op.add_column("nodes", sa.Column("hardware_conflict", sa.Text(), nullable=True))
     op.add_column(
         "nodes",
         sa.Column("hardware_evidence", postgresql.JSONB(), server_default=sa.text("'[]'::jsonb"), nullable=False),
