@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from db.database import Row
 from db.paging import PAGE_MAX, Order
@@ -19,7 +19,7 @@ PAGE_DEFAULT: Final = 50
 class Connection:
     """One page of a list as loaded rows, with the count of the whole for who asks."""
 
-    rows: Sequence[Row]
+    rows: Sequence[Any]
     has_next: bool
     has_previous: bool
     count: Callable[[], Awaitable[int]]

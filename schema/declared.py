@@ -50,7 +50,7 @@ def is_read(definition: GraphQLField) -> bool:
     """Say whether a root field is a read: a page, rows of one kind, anything with an id, or the feed's cursor."""
     named = get_named_type(definition.type)
     if isinstance(named, GraphQLObjectType) and is_connection(named):
-        return True
+        named = get_named_type(named.fields["nodes"].type)
     return view_of(named) is not None or named.name in {"Node", "Cursor"}
 
 

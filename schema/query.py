@@ -1,16 +1,19 @@
 """The root of queries."""
 
+from datetime import datetime
 from typing import Annotated, cast
 
 import strawberry
 
 from resolvers import events as event_cases
+from resolvers import fleet_diff as diffs
 from resolvers import inventories, reading
 from schema.arguments import After, First, Id
 from schema.compute_node import ComputeNode, NodeFilter, NodeOrder, node_order, node_query
 from schema.connections import Connection
 from schema.device import Device, DeviceFilter, device_query
 from schema.event import Event, EventFilter, event_query
+from schema.fleet_diff import FleetDiff
 from schema.objects import Info, NodeInterface
 from schema.scalars import Cursor
 from schema.site import Pool, Site
@@ -107,6 +110,20 @@ class Query:
         """Compare two snapshots."""
         found = await inventories.inventory_diff(info.context, node_id, chosen(from_), chosen(to))
         return cast("InventoryDiff", found)
+
+    @strawberry.field(description="What changed between two times, of the nodes that reported something in between.")
+    async def fleet_diff(  # noqa: PLR0913, PLR0917 - the contract's arguments
+        self,
+        info: Info,
+        from_: Annotated[datetime, strawberry.argument(name="from", description="The earlier time, with its zone.")],
+        to: Annotated[datetime, strawberry.argument(description="The later time, with its zone.")],
+        filter: Annotated[NodeFilter | None, strawberry.argument(description="Which nodes.")] = None,  # noqa: A002
+        first: First = 50,
+        after: After = None,
+    ) -> Connection[FleetDiff]:
+        """Compare a fleet with itself."""
+        found = await diffs.fleet_diff(info.context, node_query(filter), from_, to, first=first, after=after)
+        return cast("Connection[FleetDiff]", found)
 
     @strawberry.field(description="The sites.")
     def sites(self, info: Info, first: First = 50, after: After = None) -> Connection[Site]:

@@ -64,6 +64,7 @@ class SnapshotRow(SQLModel, table=True):
         sa.Index("inventory_snapshots_history_idx", "node_id", "id"),
         sa.Index("inventory_snapshots_as_of_idx", "node_id", "received_at", "id"),
         sa.Index("inventory_snapshots_digest_idx", "node_id", "digest"),
+        sa.Index("inventory_snapshots_interval_idx", "tenant_id", "received_at", "node_id"),
     )
 
     id: str = columns.text_key()

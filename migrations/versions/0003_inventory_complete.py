@@ -33,6 +33,9 @@ def upgrade() -> None:
         postgresql_where=sa.text("hardware_key_trusted"),
     )
     op.add_column("node_inventory", sa.Column("gpu_models_version", sa.Integer(), server_default="0", nullable=False))
+    op.create_index(
+        "inventory_snapshots_interval_idx", "inventory_snapshots", ["tenant_id", "received_at", "node_id"]
+    )
     op.create_table(
         "node_image_cache",
         sa.Column("node_id", sa.Text(), nullable=False),
@@ -94,6 +97,7 @@ def downgrade() -> None:
     """Undo the change."""
     for table in ("bookings", "allocations", "node_image_cache"):
         op.drop_table(table)
+    op.drop_index("inventory_snapshots_interval_idx", table_name="inventory_snapshots")
     op.drop_column("node_inventory", "gpu_models_version")
     op.drop_index("nodes_hardware_key_idx", table_name="nodes")
     for column in (
