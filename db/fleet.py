@@ -1,6 +1,8 @@
 """Sites and pools."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from db.database import Row, Transaction
 from domain.ids import NodeId, PoolId, SiteId, TenantId
@@ -10,9 +12,20 @@ insert into sites (id, tenant_id, name, iam_region, kind) values ($1, $2, $3, $4
 on conflict (tenant_id, name) do nothing returning 'Site' as typename, *
 """
 _ADD_POOL = """
-insert into pools (id, tenant_id, site_id, name, pool_class, gpu_model, sharing, agent)
-values ($1, $2, $3, $4, $5, $6, $7, $8)
+insert into pools (id, tenant_id, site_id, name, pool_class, gpu_model, sharing, agent, policy)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 on conflict (tenant_id, name) do nothing returning 'Pool' as typename, *
+"""
+_POOL = "select name, gpu_model, sharing, agent, policy from pools where tenant_id = $1 and id = $2 for update"
+_UPDATE_POOL = """
+update pools p set name = $3, gpu_model = $4, sharing = $5, agent = $6, policy = $7
+where p.tenant_id = $1 and p.id = $2
+    and not exists (select from pools o where o.tenant_id = $1 and o.name = $3 and o.id <> $2)
+returning 'Pool' as typename, *
+"""
+_REPLAN_POOL = """
+update node_inventory i set replan = true from nodes n
+where n.pool_id = $1 and n.tenant_id = $2 and i.node_id = n.id and not i.replan
 """
 _ASSIGN = """
 update nodes n set pool_id = p.id, site_id = p.site_id
@@ -40,6 +53,18 @@ class NewPool:
     gpu_model: str | None
     sharing: str
     agent: str
+    policy: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFacts:
+    """What may be changed of a pool."""
+
+    name: str
+    gpu_model: str | None
+    sharing: str
+    agent: str
+    policy: Mapping[str, Any]
 
 
 async def add_site(tx: Transaction, tenant_id: TenantId, site_id: SiteId, new: NewSite) -> Row | None:
@@ -50,8 +75,34 @@ async def add_site(tx: Transaction, tenant_id: TenantId, site_id: SiteId, new: N
 async def add_pool(tx: Transaction, tenant_id: TenantId, pool_id: PoolId, new: NewPool) -> Row | None:
     """Add a pool; None when the tenant has one of that name."""
     return await tx.first(
-        _ADD_POOL, pool_id, tenant_id, new.site_id, new.name, new.pool_class, new.gpu_model, new.sharing, new.agent
+        _ADD_POOL,
+        pool_id,
+        tenant_id,
+        new.site_id,
+        new.name,
+        new.pool_class,
+        new.gpu_model,
+        new.sharing,
+        new.agent,
+        dict(new.policy),
     )
+
+
+async def pool_facts(tx: Transaction, tenant_id: TenantId, pool_id: PoolId) -> PoolFacts | None:
+    """Return what may be changed of a pool, and hold the pool until the transaction ends."""
+    row = await tx.first(_POOL, tenant_id, pool_id)
+    return None if row is None else PoolFacts(row.name, row.gpu_model, row.sharing, row.agent, row.policy)
+
+
+async def update_pool(tx: Transaction, tenant_id: TenantId, pool_id: PoolId, facts: PoolFacts) -> Row | None:
+    """Write a pool's facts; None when the tenant has another pool of that name."""
+    given = (facts.name, facts.gpu_model, facts.sharing, facts.agent, dict(facts.policy))
+    return await tx.first(_UPDATE_POOL, tenant_id, pool_id, *given)
+
+
+async def replan_pool(tx: Transaction, tenant_id: TenantId, pool_id: PoolId) -> None:
+    """Have the pool's nodes planned anew: what they divide into has changed."""
+    await tx.execute(_REPLAN_POOL, pool_id, tenant_id)
 
 
 async def assign_pool(tx: Transaction, tenant_id: TenantId, node_id: NodeId, pool_id: PoolId | None) -> bool:

@@ -1,12 +1,17 @@
 """Sites and pools, and which pool a node is in."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from db import fleet as store
 from db.database import Row
-from db.fleet import NewPool, NewSite
+from db.fleet import NewPool, NewSite, PoolFacts
 from db.identifiers import new_id
 from domain.access import Permission
 from domain.errors import Conflict, NotFound
 from domain.ids import NodeId, PoolId, SiteId
+from domain.pool_policy import read_policy
 from domain.texts import given_text, required_text
 from resolvers import reading
 from resolvers.context import Context
@@ -30,11 +35,53 @@ async def create_pool(context: Context, new: NewPool) -> Row:
     tenant_id = context.require(Permission.OPERATE)
     required_text("name", new.name)
     given_text("gpuModel", new.gpu_model)
+    read_policy(new.policy)
     await reading.site(context, new.site_id).load(context)
     async with context.transaction() as tx:
         row = await store.add_pool(tx, tenant_id, PoolId(new_id("pool")), new)
     if row is None:
         raise Conflict(f"name: a pool {new.name!r} exists already")
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPatch:
+    """What is to change of a pool; what is None stays, and an empty GPU model takes the model away."""
+
+    name: str | None = None
+    gpu_model: str | None = None
+    sharing: str | None = None
+    agent: str | None = None
+    policy: Mapping[str, Any] | None = None
+
+
+async def update_pool(context: Context, pool_id: str, patch: PoolPatch) -> Row:
+    """Change a pool; its nodes are planned anew when what divides them changes.
+
+    Raises NotFound, InvalidInput, or Conflict when the name is taken.
+    """
+    tenant_id = context.require(Permission.OPERATE)
+    given_text("name", patch.name)
+    given_text("gpuModel", patch.gpu_model or None)
+    if patch.policy is not None:
+        read_policy(patch.policy)
+    async with context.transaction() as tx:
+        was = await store.pool_facts(tx, tenant_id, PoolId(pool_id.replace("\0", "")))
+        if was is None:
+            raise NotFound(f"no pool {pool_id!r}")
+        facts = PoolFacts(
+            name=patch.name or was.name,
+            gpu_model=was.gpu_model if patch.gpu_model is None else patch.gpu_model or None,
+            sharing=patch.sharing or was.sharing,
+            agent=patch.agent or was.agent,
+            policy=was.policy if patch.policy is None else patch.policy,
+        )
+        row = await store.update_pool(tx, tenant_id, PoolId(pool_id), facts)
+        if row is None:
+            raise Conflict(f"name: a pool {facts.name!r} exists already")
+        if (facts.sharing, facts.policy) != (was.sharing, was.policy):
+            await store.replan_pool(tx, tenant_id, PoolId(pool_id))
+            context.services.database.inventory_pending.set()
     return row
 
 

@@ -15,7 +15,7 @@ from schema.arguments import Id
 from schema.compute_node import ComputeNode
 from schema.objects import Info
 from schema.scalars import Base64, Cursor
-from schema.site import Pool, PoolInput, Site, SiteInput
+from schema.site import Pool, PoolInput, PoolPatch, Site, SiteInput, policy_object
 
 
 @strawberry.input(description="A section's hash.")
@@ -219,8 +219,19 @@ class Mutation:
             gpu_model=input.gpu_model,
             sharing=input.sharing.value,
             agent=input.agent.value,
+            policy={} if input.policy is None else policy_object(input.policy),
         )
         return cast("Pool", await fleet.create_pool(info.context, new))
+
+    @strawberry.mutation(description="Change a pool; its nodes are planned anew when they divide otherwise.")
+    async def update_pool(
+        self,
+        info: Info,
+        id: Id,  # noqa: A002 - contract
+        input: Annotated[PoolPatch, strawberry.argument(description="What is to change.")],  # noqa: A002 - contract
+    ) -> Pool:
+        """Change a pool."""
+        return cast("Pool", await fleet.update_pool(info.context, id, input.patch()))
 
     @strawberry.mutation(description="Put a node into a pool and its site, or out of both.")
     async def assign_pool(

@@ -1,10 +1,12 @@
 """Sites and pools."""
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import strawberry
 
 from db.tables import PoolRow, SiteRow
+from domain.errors import InvalidInput
+from resolvers import fleet as cases
 from resolvers import reading
 from schema.arguments import After, First
 from schema.connections import Connection
@@ -76,3 +78,37 @@ class PoolInput:
     gpu_model: str | None = strawberry.field(default=None, description="The one GPU family it holds.")
     sharing: Sharing = strawberry.field(default=Sharing.EXCLUSIVE, description="How its GPUs are divided.")
     agent: PoolAgent = strawberry.field(default=PoolAgent.BCD, description="How its machines are reached.")
+    policy: JsonValue | None = strawberry.field(
+        default=None,
+        description="Its policy document: sharing.replicas, expect.gpuCount, acceptance, disruptionBudget, …",
+    )
+
+
+@strawberry.input(description="What is to change of a pool; what is left out, or null, stays.")
+class PoolPatch:
+    """What updatePool takes."""
+
+    name: str | None = strawberry.field(default=None, description="Name, unique in its tenant.")
+    gpu_model: str | None = strawberry.field(
+        default=None, description="The one GPU family it holds; an empty text for any."
+    )
+    sharing: Sharing | None = strawberry.field(default=None, description="How its GPUs are divided.")
+    agent: PoolAgent | None = strawberry.field(default=None, description="How its machines are reached.")
+    policy: JsonValue | None = strawberry.field(default=None, description="Its whole policy document.")
+
+    def patch(self) -> cases.PoolPatch:
+        """Return the change as the use case takes it; raises InvalidInput."""
+        return cases.PoolPatch(
+            name=self.name,
+            gpu_model=self.gpu_model,
+            sharing=self.sharing.value if self.sharing else None,
+            agent=self.agent.value if self.agent else None,
+            policy=None if self.policy is None else policy_object(self.policy),
+        )
+
+
+def policy_object(given: object) -> dict[str, Any]:
+    """Return a policy that is an object; raises InvalidInput."""
+    if not isinstance(given, dict):
+        raise InvalidInput(f"policy: an object is expected, not {type(given).__name__}")
+    return given

@@ -64,3 +64,47 @@ async def test_each_mutation_of_an_operation_shows_what_it_wrote(server: Running
     """
     said = await server.operator.data(query, n=node_id, a=pools[0], b=pools[1])
     assert said == {"first": {"pool": {"name": "p1"}}, "second": {"pool": {"name": "p2"}}}
+
+
+UPDATE = """
+mutation ($id: ID!, $input: PoolPatch!) {
+  updatePool(id: $id, input: $input) { id name gpuModel sharing agent policy }
+}
+"""
+
+
+async def test_a_pool_is_changed_where_it_is_told_to(server: RunningServer) -> None:
+    ids = [await _pool(server, name, {"expect": {"gpuCount": 8}}) for name in ("a", "b")]
+    same = (await server.operator.data(UPDATE, id=ids[0], input={}))["updatePool"]
+    assert same["policy"] == {"expect": {"gpuCount": 8}}
+    changed = {"name": "c", "gpuModel": "H100", "sharing": "TIMESLICE", "policy": {"sharing": {"replicas": 8}}}
+    assert (await server.operator.data(UPDATE, id=ids[0], input=changed))["updatePool"] == {
+        **same,
+        **changed,
+    }
+    assert (await server.operator.data(UPDATE, id=ids[0], input={"gpuModel": ""}))["updatePool"]["gpuModel"] is None
+    for given, code in (
+        ({"id": ids[0], "input": {"name": "b"}}, "CONFLICT"),
+        ({"id": ids[0], "input": {"name": " "}}, "INVALID_INPUT"),
+        ({"id": ids[0], "input": {"policy": {"sharing": {"replicas": 99}}}}, "INVALID_INPUT"),
+        ({"id": ids[0], "input": {"policy": ["x"]}}, "INVALID_INPUT"),
+        ({"id": "pool_x\0", "input": {}}, "NOT_FOUND"),
+    ):
+        (error,) = (await server.operator.send(UPDATE, **given))["errors"]
+        assert error["extensions"]["code"] == code, given
+    (error,) = (await server.stranger.send(UPDATE, id=ids[0], input={"name": "theirs"}))["errors"]
+    assert error["extensions"]["code"] == "NOT_FOUND"
+    (error,) = (await server.agent.send(UPDATE, id=ids[0], input={"name": "agents"}))["errors"]
+    assert error["extensions"]["code"] == "FORBIDDEN"
+
+
+async def _pool(server: RunningServer, name: str, policy: dict[str, object]) -> str:
+    site = await server.operator.data(
+        "mutation ($input: SiteInput!) { createSite(input: $input) { id } }",
+        input={"name": f"site of {name}", "iamRegion": "eu"},
+    )
+    made = await server.operator.data(
+        "mutation ($input: PoolInput!) { createPool(input: $input) { id } }",
+        input={"name": name, "siteId": site["createSite"]["id"], "policy": policy},
+    )
+    return str(made["createPool"]["id"])
