@@ -1,7 +1,7 @@
 """Conditions of a node: typed statements, each with the moment since which it has its status (rule 8)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, assert_never
@@ -131,13 +131,23 @@ def merge_no_schedule_reasons(current: Sequence[str], owned: Iterable[Condition]
     return (*kept, *added)
 
 
-def inventory_conditions(sections: Mapping[str, Section], conflicts: Sequence[DeviceConflict]) -> tuple[Observed, ...]:
-    """Say what a node's sections and the devices it could not take mean; a section that did not come says nothing."""
+def inventory_conditions(
+    sections: Mapping[str, Section],
+    conflicts: Sequence[DeviceConflict],
+    contested: Observed | None = None,
+    *,
+    decided: bool = False,
+) -> tuple[Observed, ...]:
+    """Say what a node's sections and the devices it could not take mean; a section that did not come says nothing.
+
+    `contested` says that the whole hardware is another node's too, `decided` that this was all there was and that it
+    has ended.
+    """
     gpus = section_of(sections, GpusSection)
     said = [] if gpus is None else [_inventory_degraded(gpus)]
-    if conflicts:
-        said.append(_duplicate_identity(conflicts))
-    elif _lists_devices_in_full(sections):
+    if conflicts or contested is not None:
+        said.append(_duplicate_identity(conflicts, contested))
+    elif decided or _lists_devices_in_full(sections):
         said.append(Observed("DuplicateIdentity", ConditionStatus.FALSE))
     return tuple(said)
 
@@ -154,11 +164,15 @@ def _inventory_degraded(gpus: GpusSection) -> Observed:
             assert_never(gpus.enumeration)
 
 
-def _duplicate_identity(conflicts: Sequence[DeviceConflict]) -> Observed:
+def _duplicate_identity(conflicts: Sequence[DeviceConflict], contested: Observed | None) -> Observed:
     named = [f"{conflict.device_id} is a device of {conflict.owner}" for conflict in conflicts[:CONFLICTS_NAMED_MAX]]
     if len(conflicts) > len(named):
         named.append(f"and {len(conflicts) - len(named)} more")
-    return Observed("DuplicateIdentity", ConditionStatus.TRUE, "DeviceOwnedElsewhere", "; ".join(named))
+    if contested is None:
+        return Observed("DuplicateIdentity", ConditionStatus.TRUE, "DeviceOwnedElsewhere", "; ".join(named))
+    # Of two reasons the one that an operator cannot end by a word stands.
+    reason = "DeviceOwnedElsewhere" if conflicts else contested.reason
+    return replace(contested, reason=reason, message="; ".join([contested.message or "", *named]))
 
 
 def _lists_devices_in_full(sections: Mapping[str, Section]) -> bool:
