@@ -41,11 +41,18 @@ class VgpuStem(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     since: int
 
 
+class GpuModelSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where facts of the table come from."""
+
+    key: str
+    description: str
+
+
 class GpuModelTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """One version of the table. `sources` says where its facts come from, by key."""
+    """One version of the table."""
 
     version: int
-    sources: dict[str, str]
+    sources: tuple[GpuModelSource, ...]
     products: tuple[GpuProduct, ...]
     vgpu_stems: tuple[VgpuStem, ...]
 

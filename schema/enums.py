@@ -9,6 +9,7 @@ from domain.availability import Availability
 from domain.conditions import ConditionStatus
 from domain.devices import DeviceClass
 from domain.diff import ChangeType as InventoryChangeType
+from domain.gpu_names import GpuKind
 from domain.labels import LabelSource
 from domain.node import Connectivity, InventoryState, NodeRole, NodeState, Power, ProvisionState, Trust
 from domain.pool import PoolAgent, PoolClass, Sharing, SiteKind
@@ -18,6 +19,7 @@ _DESCRIPTIONS: Final[dict[type[Enum], str]] = {
     ConditionStatus: "Whether a condition holds.",
     Connectivity: "Whether a node's agent is heard.",
     DeviceClass: "What a device is.",
+    GpuKind: "What the name of a GPU is the name of.",
     InventoryState: "Where a node's inventory stands.",
     LabelSource: "Whose word a label is.",
     NodeRole: "What a node is for.",
@@ -40,6 +42,7 @@ __all__ = [
     "ConditionStatus",
     "Connectivity",
     "DeviceClass",
+    "GpuKind",
     "InventoryChangeType",
     "InventoryState",
     "LabelSource",

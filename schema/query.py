@@ -7,13 +7,14 @@ import strawberry
 
 from resolvers import events as event_cases
 from resolvers import fleet_diff as diffs
-from resolvers import inventories, reading
+from resolvers import gpu_names, inventories, reading
 from schema.arguments import After, First, Id
 from schema.compute_node import ComputeNode, NodeFilter, NodeOrder, node_order, node_query
 from schema.connections import Connection
 from schema.device import Device, DeviceFilter, device_query
 from schema.event import Event, EventFilter, event_query
 from schema.fleet_diff import FleetDiff
+from schema.gpu_names import GpuModelTable, GpuName
 from schema.objects import Info, NodeInterface
 from schema.scalars import Cursor
 from schema.site import Pool, Site
@@ -147,6 +148,26 @@ class Query:
     ) -> Connection[Event]:
         """Page the log."""
         return cast("Connection[Event]", event_cases.events(info.context, event_query(filter), first, after))
+
+    @strawberry.field(description="What a GPU is, by its name and memory as NVML reports them.")
+    def normalize_gpu_product(
+        self,
+        info: Info,
+        name: Annotated[str, strawberry.argument(description="Such as `NVIDIA H100 80GB HBM3`.")],
+        vram_mib: Annotated[
+            int | None,
+            strawberry.argument(
+                name="vramMiB", description="Memory in MiB: it decides where several products share a name."
+            ),
+        ] = None,
+    ) -> GpuName:
+        """Name a GPU."""
+        return cast("GpuName", gpu_names.gpu_name(info.context, name, vram_mib))
+
+    @strawberry.field(description="The table by which GPUs are named.")
+    def gpu_models(self, info: Info) -> GpuModelTable:
+        """Show the table."""
+        return cast("GpuModelTable", gpu_names.gpu_model_table(info.context))
 
     @strawberry.field(description="The place in the feed that this request reads at: subscribe with it as `after`.")
     def feed_cursor(self, info: Info) -> Cursor:

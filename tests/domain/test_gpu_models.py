@@ -7,6 +7,7 @@ from domain.gpu_models import GPU_MODELS_VERSION, GpuProduct, gpu_models
 from domain.gpu_names import canonicalize
 
 CURRENT = gpu_models()
+SOURCES = {source.key for source in CURRENT.sources}
 VERSION_2 = {
     "H100": ["SXM5-80GB", "PCIE-80GB", "NVL-94GB"],
     "H200": ["SXM5-141GB", "NVL-141GB"],
@@ -56,7 +57,7 @@ def test_a_row_says_its_product_of_its_parts_and_where_it_is_from(row: GpuProduc
     assert row.product == "-".join([row.model, row.form, *memory]) == canonicalize(row.product)
     assert row.names
     assert row.name_sources
-    assert {*row.name_sources, *row.memory_sources} <= CURRENT.sources.keys()
+    assert {*row.name_sources, *row.memory_sources} <= SOURCES
     assert bool(row.memory_sources) == (row.memory_gb is not None)
 
 
@@ -66,9 +67,7 @@ def test_every_product_and_stem_stands_once_and_every_source_is_used() -> None:
     assert len(products) == len(set(products))
     assert len(stems) == len(set(stems))
     assert {each.model for each in CURRENT.vgpu_stems} - {None} <= set(CURRENT.models)
-    assert {key for each in CURRENT.products for key in (*each.name_sources, *each.memory_sources)} == set(
-        CURRENT.sources
-    )
+    assert {key for each in CURRENT.products for key in (*each.name_sources, *each.memory_sources)} == SOURCES
 
 
 def test_no_product_is_called_as_another_is() -> None:
