@@ -1,5 +1,6 @@
 """Conditions of a node: typed statements, each with the moment since which it has its status (rule 8)."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,9 +11,15 @@ from domain.device_plan import DeviceConflict
 from domain.devices import complete_classes
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, GpusSection
+from domain.gpu_names import UNNAMED_BOARDS, GpuKind, name_of
 from domain.sections import section_of
 
 CONFLICTS_NAMED_MAX: Final = 8
+_NOT_NAMED: Final[Mapping[GpuKind, str]] = {
+    GpuKind.UNKNOWN: "",
+    GpuKind.CUT: " (cut short)",
+    GpuKind.PLACEHOLDER: " (names no model: the driver may be older than the board)",
+}
 
 
 class ConditionStatus(StrEnum):
@@ -144,7 +151,7 @@ def inventory_conditions(
     has ended.
     """
     gpus = section_of(sections, GpusSection)
-    said = [] if gpus is None else [_inventory_degraded(gpus)]
+    said = [] if gpus is None else [_inventory_degraded(gpus), *_gpu_model_unknown(gpus)]
     if conflicts or contested is not None:
         said.append(_duplicate_identity(conflicts, contested))
     elif decided or _lists_devices_in_full(sections):
@@ -164,15 +171,32 @@ def _inventory_degraded(gpus: GpusSection) -> Observed:
             assert_never(gpus.enumeration)
 
 
+def _gpu_model_unknown(section: GpusSection) -> list[Observed]:
+    """Tell the boards that the table cannot name; a GPU without a name, or one that was not listed, says nothing."""
+    found = [(gpu.name, name_of(gpu)) for gpu in section.gpus]
+    unknown = Counter((text, name.kind) for text, name in found if name is not None and name.kind in UNNAMED_BOARDS)
+    if unknown:
+        named = [f"{count} named {text!r}{_NOT_NAMED[kind]}" for (text, kind), count in sorted(unknown.items())]
+        message = _up_to(named, CONFLICTS_NAMED_MAX)
+        return [Observed("GpuModelUnknown", ConditionStatus.TRUE, "NameNotInTable", message)]
+    if section.enumeration is Enumeration.COMPLETE and all(name is not None for _, name in found):
+        return [Observed("GpuModelUnknown", ConditionStatus.FALSE)]
+    return []
+
+
+def _up_to(named: Sequence[str], count: int) -> str:
+    more = [f"and {len(named) - count} more"] if len(named) > count else []
+    return "; ".join([*named[:count], *more])
+
+
 def _duplicate_identity(conflicts: Sequence[DeviceConflict], contested: Observed | None) -> Observed:
-    named = [f"{conflict.device_id} is a device of {conflict.owner}" for conflict in conflicts[:CONFLICTS_NAMED_MAX]]
-    if len(conflicts) > len(named):
-        named.append(f"and {len(conflicts) - len(named)} more")
+    named = [f"{conflict.device_id} is a device of {conflict.owner}" for conflict in conflicts]
+    devices = _up_to(named, CONFLICTS_NAMED_MAX)
     if contested is None:
-        return Observed("DuplicateIdentity", ConditionStatus.TRUE, "DeviceOwnedElsewhere", "; ".join(named))
+        return Observed("DuplicateIdentity", ConditionStatus.TRUE, "DeviceOwnedElsewhere", devices)
     # Of two reasons the one that an operator cannot end by a word stands.
     reason = "DeviceOwnedElsewhere" if conflicts else contested.reason
-    return replace(contested, reason=reason, message="; ".join([contested.message or "", *named]))
+    return replace(contested, reason=reason, message="; ".join(filter(None, (contested.message, devices))))
 
 
 def _lists_devices_in_full(sections: Mapping[str, Section]) -> bool:

@@ -22,7 +22,7 @@ from domain.conditions import (
 )
 from domain.device_plan import DeviceConflict
 from domain.documents.disks import DisksSection
-from domain.documents.gpus import Enumeration, GpusSection
+from domain.documents.gpus import Enumeration, Gpu, GpusSection
 from domain.ids import DeviceId, NodeId
 
 T0: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -143,3 +143,48 @@ def test_lists_that_were_cut_short_do_not_clear_a_duplicate(sections: dict[str, 
 def test_full_lists_without_a_conflict_clear_a_duplicate() -> None:
     said = inventory_conditions({"gpus": GpusSection(enumeration=Enumeration.COMPLETE)}, ())
     assert Observed("DuplicateIdentity", FALSE) in said
+
+
+def _model_unknown(*names: str | None, enumeration: Enumeration = Enumeration.COMPLETE) -> list[Observed]:
+    section = GpusSection(enumeration=enumeration, gpus=tuple(Gpu(name=name) for name in names))
+    return [each for each in inventory_conditions({"gpus": section}, ()) if each.type == "GpuModelUnknown"]
+
+
+def test_boards_whose_names_the_table_lacks_are_told_once_each_with_their_number() -> None:
+    names = ["NVIDIA H900", "NVIDIA H200", "NVIDIA Graphics Device", "NVIDIA H900"]
+    (said,) = _model_unknown(*names)
+    assert (said.status, said.reason) == (TRUE, "NameNotInTable")
+    assert said.message is not None
+    assert said.message.endswith("; 2 named 'NVIDIA H900'")
+    assert said.message.startswith("1 named 'NVIDIA Graphics Device' (names no model")
+    assert _model_unknown(*reversed(names)) == [said]
+
+
+def test_a_full_list_of_known_boards_clears_an_unknown_model_and_so_does_a_list_of_none() -> None:
+    assert _model_unknown("NVIDIA H200", "NVIDIA GB10") == [Observed("GpuModelUnknown", FALSE)]
+    assert _model_unknown() == [Observed("GpuModelUnknown", FALSE)]
+
+
+@pytest.mark.parametrize(
+    "name", ["GRID P40-24Q", "NVIDIA H900 MIG 1g.10gb", "Orin (nvgpu)", "NVIDIA DGX Display", "NVIDIA GH200"]
+)
+def test_what_is_no_board_or_is_known_raises_no_unknown_model(name: str) -> None:
+    assert _model_unknown(name) == [Observed("GpuModelUnknown", FALSE)]
+
+
+def test_a_virtual_gpu_of_a_board_that_the_table_lacks_raises_no_unknown_model() -> None:
+    guest = GpusSection(enumeration=Enumeration.COMPLETE, gpus=(Gpu(name="NVIDIA H900", virtualization="vgpu"),))
+    assert Observed("GpuModelUnknown", FALSE) in inventory_conditions({"gpus": guest}, ())
+
+
+@pytest.mark.parametrize("name", [None, "[N/A]", "GPU is lost"])
+def test_a_gpu_without_a_name_neither_raises_nor_clears_an_unknown_model(name: str | None) -> None:
+    assert _model_unknown(name) == []
+    assert _model_unknown("NVIDIA H200", name) == []
+    assert [each.status for each in _model_unknown("NVIDIA H900", name)] == [TRUE]
+
+
+@pytest.mark.parametrize("enumeration", [Enumeration.INCOMPLETE, Enumeration.UNAVAILABLE])
+def test_a_list_cut_short_raises_an_unknown_model_and_clears_none(enumeration: Enumeration) -> None:
+    assert _model_unknown("NVIDIA H200", enumeration=enumeration) == []
+    assert [each.status for each in _model_unknown("NVIDIA H900", enumeration=enumeration)] == [TRUE]
