@@ -134,14 +134,20 @@ _OPERATORS: Final = {
     "!=": Operator.NOT_IN,
     **{known.value: known for known in (Operator.IN, Operator.NOT_IN, *COMPARISONS)},
 }
+KEY_PATTERN: Final = re.compile("[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+KEY_LENGTH_MAX: Final = 253 + len("/") + 63
+"""Kubernetes' lengths of a prefix and a name."""
+VALUE_PATTERN: Final = re.compile("[A-Za-z0-9._+:/~-]*")
+VALUE_LENGTH_MAX: Final = 255
+
 _KEY: Final = _Word(
-    re.compile("[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?"),
-    317,  # Kubernetes' 253 of the prefix, the slash and 63 of the name
+    KEY_PATTERN,
+    KEY_LENGTH_MAX,
     "a key like gpu.model or bc.dev/driver.x: letters, digits and . _ - with at most one /, 317 characters at most",
 )
 _VALUE: Final = _Word(
-    re.compile("[A-Za-z0-9._+:/~-]*"),
-    255,
+    VALUE_PATTERN,
+    VALUE_LENGTH_MAX,
     "a value without quotes: letters, digits and . _ - + : / ~, 255 characters at most (any value: the key alone)",
 )
 _NUMBER: Final = _Word(
