@@ -6,6 +6,7 @@ from typing import Any
 
 from db.database import Row, Transaction
 from db.tables.inventory import PENDING
+from domain.hardware import IDENTITY_SECTIONS, RECENT_MINUTES
 from domain.ids import NodeId, TenantId
 
 # Rows are locked in order of their ids, liveness before inventory: batches that name the same nodes take turns, and
@@ -71,7 +72,14 @@ returning n.node_id, m.names
 # Rows that another reconciler holds are skipped: it is on them. PENDING is text of ours, never input.
 _CLAIM = f"""
 select i.node_id, i.tenant_id, i.reported, i.reported_at, i.applied, i.applied_digest, i.snapshot_id, n.trust,
-    n.no_schedule_reasons
+    n.no_schedule_reasons, n.identity_key, n.hardware_key, n.hardware_key_trusted, n.hardware_conflict,
+    n.hardware_evidence, n.fingerprint,
+    exists (
+        select from inventory_snapshots s cross join unnest($3::text[]) w (name)
+        where s.node_id = i.node_id and s.received_at > now() - make_interval(mins => $4) and s.id <> i.snapshot_id
+            and s.sections ->> w.name = i.reported ->> w.name
+            and s.sections ->> w.name is distinct from i.applied ->> w.name
+    ) as came_back
 from node_inventory i join nodes n on n.id = i.node_id
 where {PENDING} and ($2::text is null or i.node_id = $2)
 order by i.reported_at limit $1
@@ -151,8 +159,11 @@ async def store_sections(
 
 
 async def claim_pending(tx: Transaction, limit: int, node_id: NodeId | None = None) -> list[Row]:
-    """Lock up to `limit` nodes whose inventory is ready to be applied (or that one), oldest report first."""
-    return await tx.fetch(_CLAIM, limit, node_id)
+    """Lock up to `limit` nodes whose inventory is ready to be applied (or that one), oldest report first.
+
+    `came_back` says that what identifies the reported machine was the node's shortly before, and is not now.
+    """
+    return await tx.fetch(_CLAIM, limit, node_id, IDENTITY_SECTIONS, RECENT_MINUTES)
 
 
 async def section_contents(

@@ -20,6 +20,9 @@ from domain.ids import NodeId
 RECENT_MINUTES: Final = 10
 """Hardware that comes back within this time, with another machine's in between, is a second machine on one identity."""
 
+IDENTITY_SECTIONS: Final = ("system", "nics", "gpus")
+"""The sections that say what machine it is."""
+
 
 class HardwareConflict(StrEnum):
     """Why a key waits for an operator; the reason of the condition."""

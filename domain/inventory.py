@@ -1,7 +1,7 @@
 """Applying a node's reported inventory: one decision, from its state and the report to all that is to be written."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from domain import events
@@ -16,6 +16,7 @@ from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Gpu, GpusSection
 from domain.events import PlannedEvent
 from domain.gpu_devices import MIB_PER_GIB
+from domain.hardware import Hardware, conflict_observed, is_about_hardware, next_hardware, seen_identity
 from domain.ids import DeviceId, NodeId
 from domain.jsonvalue import JsonValue
 from domain.sections import section_of
@@ -35,6 +36,8 @@ class NodeState:
     sections: Mapping[str, Section]
     devices: tuple[Device, ...]
     conditions: Mapping[str, Condition]
+    identity_key: str
+    hardware: Hardware
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +46,17 @@ class Report:
 
     `owners` names the owner of every one of `claimed_device_ids` that has one; `booked` those of the node's devices
     that have live bookings.
+
+    `key_holders` names other nodes by the trusted hardware keys they have: at least the one that has the reported key.
+    `came_back` says that the reported hardware was the node's shortly before what it has now.
     """
 
     hashes: Mapping[str, str]
     sections: Mapping[str, Section]
     owners: Mapping[DeviceId, NodeId]
     booked: frozenset[DeviceId]
+    key_holders: Mapping[str, NodeId] = field(default_factory=dict)
+    came_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +69,7 @@ class InventoryOutcome:
     devices: DevicePlan
     conditions: tuple[Condition, ...]
     no_schedule_reasons: tuple[str, ...]
+    hardware: Hardware
     events: tuple[PlannedEvent, ...]
 
 
@@ -73,15 +82,21 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
     """Decide what the report changes. Applying the same report to what was written of it is Unchanged."""
     is_new_set = state.applied is None or dict(state.applied) != dict(report.hashes)
     changes = _changes(state, report.sections) if is_new_set and state.applied is not None else ()
+    seen = seen_identity(state.hardware, report.sections)
+    hardware = next_hardware(state.hardware, seen, report.key_holders, state.identity_key, report.sections)
+    owners = _owners(state.node_id, report, hardware)
     plan = plan_devices(
-        state.devices, devices_of(state.node_id, report.sections), report.sections, report.owners, report.booked
+        state.devices, devices_of(state.node_id, report.sections), report.sections, owners, report.booked
     )
-    said = inventory_conditions(report.sections, plan.conflicts)
+    contested = conflict_observed(hardware, report.key_holders)
+    decided = is_about_hardware(state.conditions.get("DuplicateIdentity"))
+    said = inventory_conditions(report.sections, plan.conflicts, contested, decided=decided)
     conditions = transition(state.conditions, said, now)
     written = {**state.conditions, **{condition.type: condition for condition in conditions}}
     owned = [written[each.type] for each in said if each.type in written]
     reasons = merge_no_schedule_reasons(state.no_schedule_reasons, owned)
-    if not is_new_set and not (plan.upsert or plan.delete or conditions) and reasons == state.no_schedule_reasons:
+    is_as_written = hardware == state.hardware and reasons == state.no_schedule_reasons
+    if not is_new_set and not (plan.upsert or plan.delete or conditions) and is_as_written:
         return Unchanged()
     digest = inventory_digest(report.hashes)
     changed_sections = _changed_names(state.applied or {}, report.hashes)
@@ -93,6 +108,7 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
         devices=plan,
         conditions=conditions,
         no_schedule_reasons=reasons,
+        hardware=hardware,
         events=(*set_events, *map(events.hardware_changed, changes), *map(events.condition_changed, conditions)),
     )
 
@@ -100,6 +116,16 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
 def claimed_device_ids(node_id: NodeId, sections: Mapping[str, Section]) -> frozenset[DeviceId]:
     """Return the ids of the devices that the sections show: those whose owners a Report names."""
     return device_ids(node_id, sections)
+
+
+def _owners(node_id: NodeId, report: Report, hardware: Hardware) -> Mapping[DeviceId, NodeId]:
+    """Return who owns the reported devices; what nobody owns yet is the holder's whose hardware this is."""
+    holder = report.key_holders.get(hardware.key or "") if hardware.conflict else None
+    if holder is None:
+        return report.owners
+    claimed = claimed_device_ids(node_id, report.sections)
+    theirs = {device_id: holder for device_id in claimed if not is_place_id(device_id, node_id)}
+    return {**theirs, **report.owners}
 
 
 def _changed_names(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:

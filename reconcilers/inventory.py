@@ -5,7 +5,7 @@ time; a node that fails by itself is recorded with its error, keeps its last goo
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, assert_never
 
@@ -14,6 +14,7 @@ import structlog
 from db import conditions as condition_store
 from db import devices as device_store
 from db import events as event_store
+from db import hardware as hardware_store
 from db import inventory as store
 from db import snapshots as snapshot_store
 from db.conditions import NodeCondition
@@ -25,8 +26,10 @@ from domain.conditions import Condition, ConditionStatus
 from domain.digest import inventory_digest
 from domain.documents.document import Section
 from domain.errors import InvalidSection
+from domain.hardware import seen_identity
 from domain.ids import DeviceId, NodeId, SnapshotId, TenantId
 from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report, claimed_device_ids
+from domain.second_machine import WHY, SecondMachine, second_machine
 from domain.sections import decode
 from reconcilers.loop import Activation, Reconciler
 
@@ -119,15 +122,24 @@ async def _apply_alone(database: Database, node_id: NodeId, now: Callable[[], da
 async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
     decisions: list[_Decision] = []
     standing: list[tuple[NodeId, str, str]] = []
-    for claim in await _load(tx, rows):
+    claims = await _load(tx, rows)
+    holders = await _key_holders(tx, claims)
+    for claim in claims:
+        refused = second_machine(claim.state, claim.report, now)
+        if refused is not None:
+            await _refuse(tx, claim, refused)
+            continue
         # The same set planned anew (a conflict ended) keeps its snapshot.
         snapshot_id = claim.row.snapshot_id
-        outcome = apply_report(claim.state, claim.report, now)
+        outcome = apply_report(claim.state, replace(claim.report, key_holders=_others(holders, claim)), now)
         match outcome:
             case InventoryOutcome():
                 if outcome.changed_sections:
                     snapshot_id = new_id_after("inv", snapshot_id)
                 decisions.append(_Decision(claim, outcome, SnapshotId(snapshot_id)))
+                if outcome.hardware.trusted and outcome.hardware.key is not None:
+                    # Whoever comes later in the batch with the same key is not the first.
+                    holders.setdefault(outcome.hardware.key, (claim.node_id, claim.tenant_id))
             case Unchanged():
                 pass
             case _:
@@ -135,6 +147,18 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
         standing.append((claim.node_id, inventory_digest(claim.report.hashes), snapshot_id))
     await _save(tx, decisions)
     await store.mark_applied(tx, standing)
+
+
+async def _refuse(tx: Transaction, claim: _Claim, refused: SecondMachine) -> None:
+    await hardware_store.save_hardware(tx, [(claim.node_id, refused.hardware)])
+    await condition_store.save_conditions(
+        tx, [NodeCondition(claim.tenant_id, claim.node_id, condition) for condition in refused.conditions]
+    )
+    await condition_store.save_no_schedule_reasons(tx, [(claim.node_id, refused.no_schedule_reasons)])
+    await event_store.write_events(
+        tx, [NewEvent(claim.tenant_id, claim.node_id, event.type, event.payload) for event in refused.events]
+    )
+    await store.mark_failed(tx, claim.node_id, claim.report.hashes, WHY)
 
 
 async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
@@ -168,21 +192,44 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
             row,
             NodeState(
                 node_id=NodeId(row.node_id),
+                identity_key=row.identity_key,
                 no_schedule_reasons=tuple(row.no_schedule_reasons),
                 applied=row.applied,
                 sections=sections(NodeId(row.node_id), row.applied),
                 devices=tuple(device_store.device_of(device) for device in devices.get(row.node_id, [])),
                 conditions={each.type: _condition(each) for each in conditions.get(row.node_id, [])},
+                hardware=hardware_store.hardware_of(row),
             ),
             Report(
                 hashes=row.reported,
                 sections=reported[NodeId(row.node_id)],
                 owners=_owners(owners, row.tenant_id),
                 booked=frozenset(),
+                came_back=row.came_back,
             ),
         )
         for row in rows
     ]
+
+
+async def _key_holders(tx: Transaction, claims: list[_Claim]) -> dict[str, tuple[NodeId, TenantId]]:
+    """Return who has the keys that these nodes would have, and keep everybody else from taking them meanwhile."""
+    keys = set()
+    for claim in claims:
+        known, seen = claim.state.hardware, seen_identity(claim.state.hardware, claim.report.sections)
+        if seen.strong and seen.key is not None and not (known.trusted and known.key == seen.key):
+            keys.add(seen.key)
+    rows = await hardware_store.lock_holders(tx, keys)
+    return {row.hardware_key: (NodeId(row.id), TenantId(row.tenant_id)) for row in rows}
+
+
+def _others(holders: dict[str, tuple[NodeId, TenantId]], claim: _Claim) -> dict[str, NodeId]:
+    """Return the other nodes that have keys, without telling one tenant of another's nodes."""
+    return {
+        key: node_id if tenant_id == claim.tenant_id else _ELSEWHERE
+        for key, (node_id, tenant_id) in holders.items()
+        if node_id != claim.node_id
+    }
 
 
 def _owners(rows: list[Row], tenant_id: str) -> dict[DeviceId, NodeId]:
@@ -217,6 +264,14 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
     ]
     if await device_store.save_devices(tx, upserts) != len(upserts):
         raise DeviceTakenMeanwhile
+    await hardware_store.save_hardware(
+        tx,
+        [
+            (decision.claim.node_id, decision.outcome.hardware)
+            for decision in decisions
+            if decision.outcome.hardware != decision.claim.state.hardware
+        ],
+    )
     await condition_store.save_conditions(
         tx,
         [

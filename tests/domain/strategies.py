@@ -152,7 +152,9 @@ CPU = st.builds(CpuSection, model=st.sampled_from([None, "N/A", "One", "Two"]), 
 SYSTEM = st.builds(
     SystemSection,
     bios_version=st.sampled_from([None, "1.2", "1.3"]),
-    product_uuid=st.sampled_from([None, "7f0e0c2a-51d3-4c8a-9f5e-3a1b2c4d5e6f", "03000200-0400-0500-0006-000700080009"]),
+    product_uuid=st.sampled_from(
+        [None, "7f0e0c2a-51d3-4c8a-9f5e-3a1b2c4d5e6f", "03000200-0400-0500-0006-000700080009"]
+    ),
     system_serial=st.sampled_from([None, "N/A", "QX7M-0041", "To Be Filled By O.E.M."]),
     board_serial=st.sampled_from([None, "BRD55120"]),
 )

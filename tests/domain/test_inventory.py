@@ -16,6 +16,7 @@ from domain.documents.disks import Disk, DisksSection
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Gpu, GpusSection
 from domain.events import CONDITION_CHANGED, INVENTORY_CHANGED
+from domain.hardware import Hardware
 from domain.ids import DeviceId, NodeId
 from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report, claimed_device_ids
 from domain.sections import encode
@@ -25,7 +26,16 @@ NODE: Final = NodeId("node_00000000000000000000000001")
 OTHER: Final = NodeId("node_00000000000000000000000002")
 T0: Final = datetime(2026, 1, 1, tzinfo=UTC)
 T1: Final = T0 + timedelta(minutes=1)
-FRESH: Final = NodeState(node_id=NODE, no_schedule_reasons=(), applied=None, sections={}, devices=(), conditions={})
+FRESH: Final = NodeState(
+    node_id=NODE,
+    identity_key="n1",
+    no_schedule_reasons=(),
+    applied=None,
+    sections={},
+    devices=(),
+    conditions={},
+    hardware=Hardware(),
+)
 ONE: Final = Gpu(uuid="GPU-1", pci_bus_id="18:00.0")
 TWO: Final = Gpu(uuid="GPU-2", pci_bus_id="2a:00.0")
 
@@ -45,11 +55,13 @@ def _write(state: NodeState, report: Report, outcome: InventoryOutcome | Unchang
     rows = {device.id: device for device in (*state.devices, *outcome.devices.upsert)}
     return NodeState(
         node_id=state.node_id,
+        identity_key=state.identity_key,
         no_schedule_reasons=outcome.no_schedule_reasons,
         applied=report.hashes,
         sections=report.sections,
         devices=tuple(device for device in rows.values() if device.id not in outcome.devices.delete),
         conditions={**state.conditions, **{each.type: each for each in outcome.conditions}},
+        hardware=outcome.hardware,
     )
 
 
