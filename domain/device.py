@@ -64,6 +64,8 @@ class Device:
 
 
 COLUMNS: Final[Mapping[str, str]] = {
+    "gpuProduct": "gpu_product",
+    "gpuModel": "gpu_model",
     "vramGiB": "vram_gib",
     "index": "index",
     "pciBusId": "pci_bus_id",

@@ -8,6 +8,7 @@ from domain.availability import Availability, known_text
 from domain.device import Device, DeviceClass, not_known_by_item, place_id
 from domain.documents.gpus import Fabric, Gpu, GpusSection
 from domain.facts import facts
+from domain.gpu_names import name_of
 from domain.ids import DeviceId, NodeId
 from domain.sections import gpu_uuid
 
@@ -28,6 +29,7 @@ _ATTRIBUTES: Final = (
 _FABRIC_ATTRIBUTES: Final = {"state": "fabricState", "status": "fabricStatus", "health": "fabricHealth"}
 # Facts that devices name otherwise than the section does.
 _RENAMED: Final[Mapping[str, tuple[str, ...]]] = {
+    "name": ("name", "gpuProduct", "gpuModel"),
     "vramMiB": ("vramGiB",),
     "nvlinks": ("nvlinkPeers",),
     "migMode": ("migMode", "migCapable"),
@@ -56,6 +58,7 @@ def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
         if no_driver is not None:
             not_known["driverVersion"] = no_driver
         cluster, clique = _domain(gpu.fabric)
+        named = name_of(gpu)
         devices.append(
             Device(
                 id=device_id,
@@ -64,6 +67,8 @@ def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
                 bookable=not _is_partitioned(gpu) and not _is_partition_pending(gpu),
                 healthy=not gpu.lost,
                 partition_pending=_is_partition_pending(gpu),
+                gpu_product=None if named is None else named.product,
+                gpu_model=None if named is None else named.model,
                 vram_gib=None if gpu.vram_mib is None else gpu.vram_mib / MIB_PER_GIB,
                 index=gpu.index,
                 pci_bus_id=pci.canonical(gpu.pci_bus_id),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from domain.availability import known_text
@@ -120,7 +120,7 @@ def name_of(gpu: Gpu) -> GpuName | None:
     name = known_text(gpu.name)
     if name is None or not canonicalize(name):
         return None
-    found = normalize(name, gpu.vram_mib)
+    found = (_remembered if len(name) <= NAME_LENGTH_MAX else normalize)(name, gpu.vram_mib)
     if gpu.virtualization != _VGPU_GUEST or found.kind in {GpuKind.VGPU, GpuKind.MIG}:
         return found
     # The driver of the guest knows better than its name: some virtual GPUs are called as the board is.
@@ -134,6 +134,10 @@ def fits(product: GpuProduct, vram_mib: int) -> bool:
         return True
     nominal = product.memory_gb * _MIB_PER_GB
     return nominal * (1 - _BAND_DOWN) <= vram_mib <= nominal * (1 + _BAND_UP)
+
+
+# A fleet has few names: those of thousands of GPUs are looked up each time that their nodes report.
+_remembered: Final = lru_cache(maxsize=1024)(normalize)
 
 
 @cache

@@ -84,6 +84,8 @@ def test_a_gpu_carries_its_facts() -> None:
             node_id=NODE,
             device_class=DeviceClass.GPU,
             bookable=True,
+            gpu_product="H100-SXM5-80GB",
+            gpu_model="H100",
             vram_gib=80.0,
             index=0,
             pci_bus_id="00000000:18:00.0",
@@ -105,6 +107,21 @@ def test_a_gpu_carries_its_facts() -> None:
             },
         ),
     )
+
+
+def test_a_gpu_that_the_table_lacks_keeps_its_name_and_one_without_a_name_has_no_product() -> None:
+    gpus = (Gpu(uuid="GPU-1", name="NVIDIA H900 512GB"), Gpu(uuid="GPU-2", name="[N/A]"))
+    section = GpusSection(gpus=gpus, unavailable={"gpus.1.name": Availability.UNSUPPORTED})
+    named, nameless = devices_of(NODE, {"gpus": section})
+    assert (named.gpu_product, named.gpu_model) == ("H900-512GB", "other")
+    assert (nameless.gpu_product, nameless.gpu_model) == (None, None)
+    assert {"gpuProduct", "gpuModel"} <= nameless.not_known.keys()
+
+
+def test_a_virtual_gpu_and_a_mig_device_are_of_no_boards_family() -> None:
+    names = ("GRID A100X-40C", "NVIDIA A100-SXM4-40GB MIG 3g.20gb")
+    section = GpusSection(gpus=tuple(Gpu(uuid=f"GPU-{each}", name=name) for each, name in enumerate(names)))
+    assert [device.gpu_model for device in devices_of(NODE, {"gpus": section})] == ["other", "other"]
 
 
 def test_gpus_without_an_identity_are_told_apart_by_address() -> None:
