@@ -232,6 +232,8 @@ class Reader:
             try:
                 await connection.execute(_BEGIN_SKEWED if skewed else _BEGIN)
             except BaseException:
+                # Cut off in its middle, it may or may not have begun: nobody else gets this connection.
+                connection.terminate()
                 await self._database.give_back(connection)
                 raise
             self._connection = connection
