@@ -9,6 +9,7 @@ from typing import Final
 from db import inventory
 from db.identifiers import new_id
 from db.inventory import HashReport, ReceivedSection
+from db.labels import save_reported_labels
 from db.nodes import Arrival, Hello, register
 from domain import sections
 from domain.access import Permission
@@ -17,6 +18,7 @@ from domain.ids import NodeId, has_prefix
 from domain.node import provision_state_at_join
 from domain.texts import given_text, required_text
 from resolvers.context import Context
+from resolvers.labels import LabelsAtHello, reported_labels
 
 REPORTS_MAX: Final = 1000
 ENTRIES_MAX: Final = 200
@@ -58,14 +60,18 @@ class GivenSection:
     content: str
 
 
-async def hello(context: Context, given: Hello, hashes: Sequence[GivenHash] | None) -> Greeted:
+async def hello(
+    context: Context, given: Hello, hashes: Sequence[GivenHash] | None, labels: LabelsAtHello | None = None
+) -> Greeted:
     """Open a session for the node with this identity, making the node at its first hello."""
     tenant_id = context.require(Permission.REPORT)
     _refuse_bad_texts(given)
+    said = reported_labels(labels or LabelsAtHello())
     reported = None if hashes is None else _known_hashes(hashes)
     arrival = Arrival(new_id("sess"), NodeId(new_id("node")), provision_state_at_join(checks=0))
     async with context.transaction() as tx:
         node_id = await register(tx, tenant_id, given, arrival)
+        await save_reported_labels(tx, node_id, said)
         if reported is None:
             return Greeted(node_id, arrival.session_id, ())
         rows = await inventory.record_reports(tx, tenant_id, [HashReport(node_id, reported)])

@@ -10,9 +10,12 @@ from domain.errors import InvalidSection
 from domain.ids import SiteId
 from domain.node import LEASE_SECONDS
 from resolvers import fleet, ingest, reading
+from resolvers import labels as label_cases
 from resolvers.ingest import GivenHash, GivenSection, Slot
+from resolvers.labels import LabelsAtHello
 from schema.arguments import Id
 from schema.compute_node import ComputeNode
+from schema.labels import DriverInput, LabelInput, drivers_given, labels_given
 from schema.objects import Info
 from schema.scalars import Base64, Cursor
 from schema.site import Pool, PoolInput, PoolPatch, Site, SiteInput, policy_object
@@ -38,6 +41,13 @@ class HelloInput:
     protocol: str | None = strawberry.field(default=None, description="Protocol that the agent speaks.")
     features: list[str] | None = strawberry.field(default=None, description="What the agent can do.")
     management_address: str | None = strawberry.field(default=None, description="Address of the management.")
+    labels: list[LabelInput] | None = strawberry.field(
+        default=None,
+        description="All labels the agent is configured with; those it had before go. Left out: no change.",
+    )
+    drivers: list[DriverInput] | None = strawberry.field(
+        default=None, description="All drivers the agent serves, as labels `bc.dev/driver.ID`. Left out: no change."
+    )
     hashes: list[SectionHashInput] | None = strawberry.field(
         default=None, description="Hashes of the sections: the same as a following recordInventoryHashes."
     )
@@ -156,7 +166,8 @@ class Mutation:
             boot_id=input.boot_id,
         )
         hashes = None if input.hashes is None else _hashes(input.hashes)
-        greeted = await ingest.hello(info.context, said, hashes)
+        labels = LabelsAtHello(labels_given(input.labels), drivers_given(input.drivers))
+        greeted = await ingest.hello(info.context, said, hashes, labels)
         return HelloResult(
             session_id=strawberry.ID(greeted.session_id),
             request_sections=list(greeted.request_sections),
@@ -242,3 +253,18 @@ class Mutation:
     ) -> ComputeNode:
         """Assign a node."""
         return cast("ComputeNode", await fleet.assign_pool(info.context, id, pool_id))
+
+    @strawberry.mutation(description="Set and remove the operator's labels of a node; they cover the agent's.")
+    async def label_node(
+        self,
+        info: Info,
+        id: Id,  # noqa: A002 - contract
+        set: Annotated[list[LabelInput] | None, strawberry.argument(description="Labels to set.")] = None,  # noqa: A002
+        remove: Annotated[
+            list[str] | None, strawberry.argument(description="Keys whose labels go: the agent's value holds again.")
+        ] = None,
+    ) -> ComputeNode:
+        """Label a node."""
+        return cast(
+            "ComputeNode", await label_cases.label_node(info.context, id, labels_given(set) or (), remove or ())
+        )
