@@ -12,6 +12,7 @@ from domain.documents.document import Section
 from domain.ids import DeviceId, NodeId
 from domain.jsonvalue import JsonValue
 
+MIB_PER_GIB: Final = 1024
 _NOT_IN_ID: Final = re.compile(r"[^A-Za-z0-9._:@-]+")
 _PART_LENGTH_MAX: Final = 128
 _DIGEST_LENGTH: Final = 16
@@ -33,7 +34,8 @@ class DeviceClass(StrEnum):
 class Device:
     """A device as inventory sees it.
 
-    `bookable` says that it is an atom; whether it may be booked now also depends on `healthy` and `missing`.
+    `bookable` says that it is an atom; whether it may be booked now also depends on `healthy` and `missing`: a
+    `missing` one is gone, or its pool no longer has it, and stays only until its bookings end.
     `attributes` holds what only devices of its class have, by names as in the sections; `not_known` names the facts
     without a value and why. `index`, `pci_bus_id` and `numa_node` may change at every boot.
     """

@@ -18,14 +18,21 @@ def adopt_ids(seen: Sequence[Device], known: Mapping[DeviceId, Device]) -> list[
     renamed = {**_nameless_gpus(new, unseen), **_rewritten_disks(new, unseen)} if new and unseen else {}
     if not renamed:
         return list(seen)
-    return [
-        replace(
-            device,
-            id=renamed.get(device.id, device.id),
-            nvlink_peers=tuple(sorted(renamed.get(peer, peer) for peer in device.nvlink_peers)),
-        )
-        for device in seen
-    ]
+    return [_renamed(device, renamed) for device in seen]
+
+
+def _renamed(device: Device, names: Mapping[DeviceId, DeviceId]) -> Device:
+    """Name the device as it is known, with its peers; a part is named by its parent."""
+    parent_id = device.parent_id
+    if parent_id is not None and parent_id in names:
+        own = device.id.removeprefix(parent_id)
+        name = DeviceId(f"{names[parent_id]}{own}") if own != device.id else device.id
+        return replace(device, id=name, parent_id=names[parent_id])
+    return replace(
+        device,
+        id=names.get(device.id, device.id),
+        nvlink_peers=tuple(sorted(names.get(peer, peer) for peer in device.nvlink_peers)),
+    )
 
 
 def _nameless_gpus(new: Iterable[Device], unseen: Iterable[Device]) -> dict[DeviceId, DeviceId]:

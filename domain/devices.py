@@ -2,38 +2,62 @@
 
 from collections.abc import Iterator, Mapping
 
+from domain.atoms import divide
 from domain.device import Device, DeviceClass, drop_known
 from domain.disk_devices import disk_devices, disk_ids
+from domain.division import UNPOOLED, Division
 from domain.documents.disks import DisksSection
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, GpusSection
 from domain.documents.nics import NicsSection
-from domain.gpu_devices import gpu_devices, gpu_ids
+from domain.gpu_devices import gpu_and_mig_ids, gpu_devices, gpus_without_layout
 from domain.ids import DeviceId, NodeId
-from domain.nic_devices import nic_devices, nic_ids
+from domain.nic_devices import nic_and_vf_ids, nic_devices, ports_without_functions
 from domain.sections import section_of
 
-__all__ = ["Device", "DeviceClass", "complete_classes", "device_ids", "devices_of"]
+__all__ = ["Device", "DeviceClass", "complete_classes", "device_ids", "devices_of", "hardware_of", "unlisted_parents"]
 
 
-def devices_of(node_id: NodeId, sections: Mapping[str, Section]) -> tuple[Device, ...]:
-    """Return whole GPUs, physical network ports and disks; each id stands once, for the first that has it."""
+def devices_of(node_id: NodeId, sections: Mapping[str, Section], division: Division = UNPOOLED) -> tuple[Device, ...]:
+    """Return what the sections show as its pool divides it: with its atoms, each id once."""
+    return tuple(divide(node_id, hardware_of(node_id, sections), division))
+
+
+def hardware_of(node_id: NodeId, sections: Mapping[str, Section]) -> tuple[Device, ...]:
+    """Return GPUs, MIG instances, physical network ports, virtual functions and disks; each id stands once.
+
+    Of several with one id (paths of a disk) the first by name stands for all, in whatever order they are listed.
+    """
     found: dict[str, Device] = {}
     for device in _devices(node_id, sections):
-        found.setdefault(device.id, device)
+        other = found.setdefault(device.id, device)
+        if other is not device and _name(device) < _name(other):
+            found[device.id] = device
     return tuple(drop_known(device) for device in found.values())
 
 
 def device_ids(node_id: NodeId, sections: Mapping[str, Section]) -> frozenset[DeviceId]:
-    """Return the ids of `devices_of`, without making the devices."""
+    """Return the ids of `hardware_of`, without making the devices."""
     gpus = section_of(sections, GpusSection)
     nics = section_of(sections, NicsSection)
     disks = section_of(sections, DisksSection)
     return frozenset(
         (
-            *(gpu_ids(node_id, gpus) if gpus is not None else ()),
-            *(nic_ids(node_id, nics) if nics is not None else ()),
+            *(gpu_and_mig_ids(node_id, gpus) if gpus is not None else ()),
+            *(nic_and_vf_ids(node_id, nics) if nics is not None else ()),
             *(disk_ids(node_id, disks) if disks is not None else ()),
+        )
+    )
+
+
+def unlisted_parents(node_id: NodeId, sections: Mapping[str, Section]) -> frozenset[DeviceId]:
+    """Return the reported devices of whose parts nothing is said: GPUs whose MIG layout, ports whose functions."""
+    gpus = section_of(sections, GpusSection)
+    nics = section_of(sections, NicsSection)
+    return frozenset(
+        (
+            *(gpus_without_layout(node_id, gpus) if gpus is not None else ()),
+            *(ports_without_functions(node_id, nics) if nics is not None else ()),
         )
     )
 
@@ -63,3 +87,7 @@ def _devices(node_id: NodeId, sections: Mapping[str, Section]) -> Iterator[Devic
         yield from nic_devices(node_id, nics)
     if disks is not None:
         yield from disk_devices(node_id, disks)
+
+
+def _name(device: Device) -> str:
+    return str(device.attributes.get("name", ""))

@@ -5,14 +5,14 @@ from typing import Final
 
 from domain import pci
 from domain.availability import Availability, known_text
-from domain.device import Device, DeviceClass, not_known_by_item, place_id
+from domain.device import MIB_PER_GIB, Device, DeviceClass, not_known_by_item, place_id
 from domain.documents.gpus import Fabric, Gpu, GpusSection
 from domain.facts import facts
 from domain.gpu_names import name_of
 from domain.ids import DeviceId, NodeId
+from domain.mig_devices import LIST, mig_devices, mig_id
 from domain.sections import gpu_uuid
 
-MIB_PER_GIB: Final = 1024
 _ATTRIBUTES: Final = (
     "name",
     "serial",
@@ -44,7 +44,7 @@ _RENAMED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
-    """Return whole GPUs; one that is partitioned, or about to be, is no atom."""
+    """Return whole GPUs and their MIG instances; which of them are atoms is for the pool to say."""
     ids = gpu_ids(node_id, section)
     peers = _nvlink_peers(ids, section.gpus)
     unavailable = not_known_by_item(section, "gpus")
@@ -53,7 +53,12 @@ def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
     devices = []
     for position, (device_id, gpu) in enumerate(zip(ids, section.gpus, strict=True)):
         reasons = unavailable.get(str(position), {})
-        not_known = {name: why for fact, why in reasons.items() for name in _RENAMED.get(fact, (fact,))}
+        not_known = {
+            name: why
+            for fact, why in reasons.items()
+            if not fact.startswith(f"{LIST}.")
+            for name in _RENAMED.get(fact, (fact,))
+        }
         mig_capable = _mig_capable(gpu, reasons)
         if no_driver is not None:
             not_known["driverVersion"] = no_driver
@@ -64,9 +69,7 @@ def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
                 id=device_id,
                 node_id=node_id,
                 device_class=DeviceClass.GPU,
-                bookable=not _is_partitioned(gpu) and not _is_partition_pending(gpu),
                 healthy=not gpu.lost,
-                partition_pending=_is_partition_pending(gpu),
                 gpu_product=None if named is None else named.product,
                 gpu_model=None if named is None else named.model,
                 vram_gib=None if gpu.vram_mib is None else gpu.vram_mib / MIB_PER_GIB,
@@ -84,13 +87,31 @@ def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
                 not_known=not_known,
             )
         )
+        devices.extend(mig_devices(node_id, device_id, gpu, reasons))
     return tuple(devices)
+
+
+def gpu_and_mig_ids(node_id: NodeId, section: GpusSection) -> list[DeviceId]:
+    """Return the ids of all GPUs and MIG instances."""
+    ids = gpu_ids(node_id, section)
+    instances = zip(ids, section.gpus, strict=True)
+    return [*ids, *(mig_id(device_id, each) for device_id, gpu in instances for each in gpu.mig_instances)]
+
+
+def gpus_without_layout(node_id: NodeId, section: GpusSection) -> list[DeviceId]:
+    """Return the GPUs whose MIG instances could not be listed; one without MIG has none."""
+    unavailable = not_known_by_item(section, "gpus")
+    return [
+        device_id
+        for position, (device_id, gpu) in enumerate(zip(gpu_ids(node_id, section), section.gpus, strict=True))
+        if not gpu.mig_instances and _is_silent(gpu, unavailable.get(str(position), {}))
+    ]
 
 
 def gpu_ids(node_id: NodeId, section: GpusSection) -> list[DeviceId]:
     """Return an id per GPU: its UUID, else its PCI address within the node."""
     ids = []
-    without_any = 0
+    integrated = _integrated(section.gpus)
     for gpu in section.gpus:
         uuid, address = gpu_uuid(gpu), pci.canonical(gpu.pci_bus_id)
         if uuid is not None:
@@ -98,10 +119,21 @@ def gpu_ids(node_id: NodeId, section: GpusSection) -> list[DeviceId]:
         elif address is not None:
             ids.append(place_id(node_id, DeviceClass.GPU, address))
         else:
-            # A GPU built into the processor has no address; a machine has one of those.
-            ids.append(place_id(node_id, DeviceClass.GPU, f"integrated-{without_any}"))
-            without_any += 1
+            ids.append(place_id(node_id, DeviceClass.GPU, f"integrated-{integrated.index(id(gpu))}"))
     return ids
+
+
+def _integrated(gpus: Sequence[Gpu]) -> list[int]:
+    """Return the GPUs that have no address, being built into the processor, in an order that is not the listing's.
+
+    A machine has one of those; several that nothing tells apart are all the same.
+    """
+    nameless = [gpu for gpu in gpus if gpu_uuid(gpu) is None and pci.canonical(gpu.pci_bus_id) is None]
+    return [id(gpu) for gpu in sorted(nameless, key=repr)]
+
+
+def _is_silent(gpu: Gpu, unavailable: Mapping[str, Availability]) -> bool:
+    return LIST in unavailable or _mig_capable(gpu, unavailable) is None
 
 
 def _nvlink_peers(ids: Sequence[DeviceId], gpus: Sequence[Gpu]) -> dict[DeviceId, tuple[DeviceId, ...]]:
@@ -115,16 +147,6 @@ def _nvlink_peers(ids: Sequence[DeviceId], gpus: Sequence[Gpu]) -> dict[DeviceId
                 peers[each].add(remote)
                 peers[remote].add(each)
     return {each: tuple(sorted(others)) for each, others in peers.items()}
-
-
-def _is_partitioned(gpu: Gpu) -> bool:
-    current = gpu.mig_mode.current if gpu.mig_mode is not None else None
-    return bool(gpu.mig_instances) if current is None else current
-
-
-def _is_partition_pending(gpu: Gpu) -> bool:
-    mode = gpu.mig_mode
-    return mode is not None and None not in (mode.current, mode.pending) and mode.current is not mode.pending
 
 
 def _mig_capable(gpu: Gpu, reasons: Mapping[str, Availability]) -> bool | None:

@@ -7,15 +7,15 @@ from datetime import datetime
 from domain import events
 from domain.changes.gpus import is_complete
 from domain.conditions import Condition, inventory_conditions, merge_no_schedule_reasons, transition
-from domain.device import is_place_id
-from domain.device_plan import DevicePlan, plan_devices
-from domain.devices import Device, DeviceClass, device_ids, devices_of
+from domain.device import MIB_PER_GIB, is_place_id
+from domain.device_plan import DevicePlan, Terms, plan_devices
+from domain.devices import Device, DeviceClass, device_ids
 from domain.diff import Change, ChangeType, diff
 from domain.digest import inventory_digest
+from domain.division import UNPOOLED, Division
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Gpu, GpusSection
 from domain.events import PlannedEvent
-from domain.gpu_devices import MIB_PER_GIB
 from domain.hardware import Hardware, conflict_observed, is_about_hardware, next_hardware, seen_identity
 from domain.ids import DeviceId, NodeId
 from domain.jsonvalue import JsonValue
@@ -27,7 +27,7 @@ class NodeState:
     """What is stored of a node.
 
     `applied` maps section names to the hashes of the last applied set (None: nothing was applied yet), `sections`
-    holds its documents.
+    holds its documents. `held_by` is that of the last plan of its devices.
     """
 
     node_id: NodeId
@@ -38,6 +38,7 @@ class NodeState:
     conditions: Mapping[str, Condition]
     identity_key: str
     hardware: Hardware
+    held_by: tuple[DeviceId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class Report:
     """What the node reported, complete and decoded.
 
     `owners` names the owner of every one of `claimed_device_ids` that has one; `booked` those of the node's devices
-    that have live bookings.
+    that have live bookings; `division` is its pool's.
 
     `key_holders` names other nodes by the trusted hardware keys they have: at least the one that has the reported key.
     `came_back` says that the reported hardware was the node's shortly before what it has now.
@@ -55,6 +56,7 @@ class Report:
     sections: Mapping[str, Section]
     owners: Mapping[DeviceId, NodeId]
     booked: frozenset[DeviceId]
+    division: Division = UNPOOLED
     key_holders: Mapping[str, NodeId] = field(default_factory=dict)
     came_back: bool = False
 
@@ -85,9 +87,8 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
     seen = seen_identity(state.hardware, report.sections)
     hardware = next_hardware(state.hardware, seen, report.key_holders, state.identity_key, report.sections)
     owners = _owners(state.node_id, report, hardware)
-    plan = plan_devices(
-        state.devices, devices_of(state.node_id, report.sections), report.sections, owners, report.booked
-    )
+    terms = Terms(division=report.division, owners=owners, booked=report.booked)
+    plan = plan_devices(state.node_id, state.devices, report.sections, terms)
     contested = conflict_observed(hardware, report.key_holders)
     decided = is_about_hardware(state.conditions.get("DuplicateIdentity"))
     said = inventory_conditions(report.sections, plan.conflicts, contested, decided=decided)
@@ -95,7 +96,7 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
     written = {**state.conditions, **{condition.type: condition for condition in conditions}}
     owned = [written[each.type] for each in said if each.type in written]
     reasons = merge_no_schedule_reasons(state.no_schedule_reasons, owned)
-    is_as_written = hardware == state.hardware and reasons == state.no_schedule_reasons
+    is_as_written = (hardware, reasons, plan.held_by) == (state.hardware, state.no_schedule_reasons, state.held_by)
     if not is_new_set and not (plan.upsert or plan.delete or conditions) and is_as_written:
         return Unchanged()
     digest = inventory_digest(report.hashes)

@@ -1,6 +1,7 @@
-"""The physical network ports of a node as devices."""
+"""The physical network ports of a node, with their virtual functions, as devices."""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 from domain import mac, pci
@@ -8,25 +9,45 @@ from domain.device import Device, DeviceClass, not_known_by_item, place_id
 from domain.documents.nics import Nic, NicKind, NicsSection
 from domain.facts import facts
 from domain.ids import DeviceId, NodeId
+from domain.vf_devices import LIST, vf_devices, vf_ids
 
 _ATTRIBUTES: Final = ("name", "mac", "permanent_mac", "driver", "firmware", "removable", "rdma")
 
 
-def nic_devices(node_id: NodeId, section: NicsSection) -> tuple[Device, ...]:
-    """Return physical ports; bonds, VLANs, bridges and virtual links are no hardware."""
+def nic_devices(node_id: NodeId, section: NicsSection) -> Iterator[Device]:
+    """Return physical ports and their functions; bonds, VLANs, bridges and virtual links are no hardware."""
     unavailable = not_known_by_item(section, "nics")
-    return tuple(
-        Device(
+    ports, ids = _ports(section), nic_ids(node_id, section)
+    functions = vf_ids((port, nic) for port, (_, nic) in zip(ids, ports, strict=True))
+    for device_id, (position, nic), own in zip(ids, ports, functions, strict=True):
+        facts_unavailable = unavailable.get(str(position), {})
+        port = Device(
             id=device_id,
             node_id=node_id,
             device_class=DeviceClass.NIC,
             pci_bus_id=pci.canonical(nic.pci_bus_id),
             numa_node=nic.numa_node,
             attributes=facts(nic, _ATTRIBUTES),
-            not_known=unavailable.get(str(position), {}),
+            not_known={fact: why for fact, why in facts_unavailable.items() if not fact.startswith(f"{LIST}.")},
         )
-        for device_id, (position, nic) in zip(nic_ids(node_id, section), _ports(section), strict=True)
-    )
+        yield port
+        yield from vf_devices(node_id, port, nic, own, facts_unavailable)
+
+
+def nic_and_vf_ids(node_id: NodeId, section: NicsSection) -> list[DeviceId]:
+    """Return the ids of all ports and functions."""
+    ids = nic_ids(node_id, section)
+    functions = vf_ids(zip(ids, (nic for _, nic in _ports(section)), strict=True))
+    return [*ids, *(each for own in functions for each in own)]
+
+
+def ports_without_functions(node_id: NodeId, section: NicsSection) -> list[DeviceId]:
+    """Return the ports whose functions could not be listed."""
+    return [
+        device_id
+        for device_id, (position, _) in zip(nic_ids(node_id, section), _ports(section), strict=True)
+        if f"nics.{position}.{LIST}" in section.unavailable
+    ]
 
 
 def nic_ids(node_id: NodeId, section: NicsSection) -> list[DeviceId]:

@@ -147,6 +147,8 @@ def _refuse_duplicates(name: str, section: Section) -> None:
                 _refuse_repeats(name, place, gpu.mig_instances, "(gi, ci)", lambda mig: f"gi{mig.gi}/ci{mig.ci}")
         case NicsSection():
             _refuse_repeats(name, "nics", section.nics, "name", lambda nic: nic.name)
+            for index, nic in enumerate(section.nics):
+                _refuse_repeats(name, f"nics.{index}.vfs", nic.vfs, "index", lambda function: str(function.index))
         case DisksSection():
             _refuse_repeats(name, "disks", section.disks, "name", lambda disk: disk.name)
             _refuse_repeats(name, "filesystems", section.filesystems, "mount", lambda item: item.mount)

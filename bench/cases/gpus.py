@@ -9,7 +9,7 @@ from agent.gpus.smi_xml import read_smi_xml
 from bench.cases.answer import Concluded
 from bench.cases.lines import aligned, unknown
 from domain import sections
-from domain.device import Device
+from domain.device import Device, DeviceClass
 from domain.devices import devices_of
 from domain.diff import diff
 from domain.digest import section_sha256
@@ -46,7 +46,7 @@ def verified_gpus(section: GpusSection) -> GpusSection:
 
 def gpu_lines(section: GpusSection, extra: Sequence[tuple[str, str]] = ()) -> list[str]:
     """Write the section's own facts, a line per GPU, and what is not known."""
-    devices = devices_of(NODE, {"gpus": section})
+    devices = [each for each in devices_of(NODE, {"gpus": section}) if each.device_class is DeviceClass.GPU]
     own = [
         ("enumeration", f"{section.enumeration.value}{f' ({section.reason})' if section.reason else ''}"),
         ("driver", section.driver_version or _reason(section.unavailable, "driverVersion")),

@@ -1,6 +1,7 @@
 """Hypothesis strategies for section documents."""
 
 import enum
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -8,14 +9,16 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from domain.availability import Availability
+from domain.division import Division
 from domain.documents.cpu import CpuSection
 from domain.documents.disks import Disk, DisksSection
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Gpu, GpusSection, MigInstance, Mode, NvLink
 from domain.documents.memory import Dimm, MemorySection
-from domain.documents.nics import Nic, NicKind, NicsSection
+from domain.documents.nics import Nic, NicKind, NicsSection, Vf
 from domain.documents.os import OsSection
 from domain.documents.system import SystemSection
+from domain.pool import Sharing
 from domain.sections import SECTION_TYPES
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
@@ -70,7 +73,13 @@ MODES = st.none() | st.builds(
     Mode, current=st.sampled_from([None, True, False]), pending=st.sampled_from([None, True, False])
 )
 MIGS = st.lists(
-    st.builds(MigInstance, gi=st.integers(0, 2), ci=st.integers(0, 1), profile=st.sampled_from([None, "1g.10gb"])),
+    st.builds(
+        MigInstance,
+        gi=st.integers(0, 2),
+        ci=st.integers(0, 1),
+        profile=st.sampled_from([None, "1g.10gb"]),
+        memory_mib=st.sampled_from([None, 9984]),
+    ),
     max_size=2,
     unique_by=lambda mig: (mig.gi, mig.ci),
 ).map(tuple)
@@ -123,6 +132,15 @@ DISKS = st.lists(
     max_size=3,
     unique_by=lambda disk: disk.name,
 ).map(lambda disks: DisksSection(disks=tuple(disks)))
+VFS = st.lists(
+    st.builds(
+        Vf,
+        index=st.integers(0, 3),
+        mac=st.sampled_from([None, "0c:42:a1:00:00:11", "0C-42-A1-00-00-12", "02:00:00:00:00:01"]),
+    ),
+    max_size=2,
+    unique_by=lambda function: function.index,
+).map(tuple)
 NICS = st.lists(
     st.builds(
         Nic,
@@ -131,6 +149,7 @@ NICS = st.lists(
         kind=st.sampled_from(NicKind),
         pci_bus_id=st.sampled_from([None, *PLACES]),
         removable=st.sampled_from([None, True]),
+        vfs=VFS,
     ),
     max_size=3,
     unique_by=lambda nic: nic.name,
@@ -159,6 +178,11 @@ SYSTEM = st.builds(
     board_serial=st.sampled_from([None, "BRD55120"]),
 )
 OS = st.builds(OsSection, kernel=st.sampled_from([None, "6.8.0-60", "6.8.0-62"]))
+
+
+DIVISIONS = st.builds(
+    Division, sharing=st.sampled_from(Sharing), slots=st.integers(0, 3), whole_node=st.booleans()
+).map(lambda drawn: drawn if drawn.sharing in {Sharing.TIMESLICE, Sharing.MPS} else replace(drawn, slots=0))
 
 
 def machines() -> st.SearchStrategy[dict[str, Section]]:

@@ -7,7 +7,8 @@ from hypothesis import given
 from msgspec import structs
 
 from domain.availability import Availability
-from domain.devices import Device, DeviceClass, device_ids, devices_of
+from domain.devices import Device, DeviceClass, device_ids, devices_of, hardware_of
+from domain.division import Division
 from domain.documents.disks import Disk, DisksSection
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Fabric, Gpu, GpusSection, LinkWidth, MigInstance, Mode, NvLink
@@ -32,17 +33,18 @@ def _nic_ids(*nics: Nic) -> list[str]:
     return [device.id for device in devices_of(NODE, {"nics": NicsSection(nics=nics)})]
 
 
-@given(strategies.machines())
-def test_every_device_has_an_id_of_its_own_within_bounds(sections: dict[str, Section]) -> None:
-    ids = [device.id for device in devices_of(NODE, sections)]
+@given(strategies.machines(), strategies.DIVISIONS)
+def test_every_device_has_an_id_of_its_own_within_bounds(sections: dict[str, Section], division: Division) -> None:
+    ids = [device.id for device in devices_of(NODE, sections, division)]
     assert len(set(ids)) == len(ids)
-    assert device_ids(NODE, sections) == set(ids)
+    assert device_ids(NODE, sections) == {device.id for device in hardware_of(NODE, sections)} <= set(ids)
     assert all(0 < len(each) < 512 and not set(each) & set(" \0") for each in ids)
 
 
 @given(strategies.gpus_sections())
 def test_every_gpu_of_the_section_is_a_device(section: GpusSection) -> None:
-    assert len(devices_of(NODE, {"gpus": section})) == len(section.gpus)
+    found = [device for device in devices_of(NODE, {"gpus": section}) if device.device_class is DeviceClass.GPU]
+    assert len(found) == len(section.gpus)
 
 
 @given(strategies.gpus_sections())
@@ -158,8 +160,8 @@ def test_a_part_of_which_nothing_is_known_is_no_attribute() -> None:
 
 
 def test_a_gpu_with_instances_is_no_atom_even_when_its_mode_is_unknown() -> None:
-    (device,) = _gpus(Gpu(uuid="GPU-1", mig_instances=(MigInstance(gi=1, ci=0),)))
-    assert not device.bookable
+    gpu, instance = _gpus(Gpu(uuid="GPU-1", mig_instances=(MigInstance(gi=1, ci=0),)))
+    assert (gpu.bookable, instance.bookable) == (False, True)
 
 
 def test_a_lost_gpu_is_unhealthy() -> None:
