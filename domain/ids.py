@@ -10,8 +10,9 @@ NodeId = NewType("NodeId", str)
 DeviceId = NewType("DeviceId", str)
 SnapshotId = NewType("SnapshotId", str)
 EventId = NewType("EventId", str)
+AllocationId = NewType("AllocationId", str)
 
-Prefix = Literal["tenant", "tok", "site", "pool", "node", "inv", "evt", "sess", "req"]
+Prefix = Literal["tenant", "tok", "site", "pool", "node", "inv", "evt", "alloc", "bkg", "sess", "req"]
 
 CROCKFORD: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 ENTROPY_BITS: Final = 80

@@ -7,6 +7,7 @@ from typing import Any, Final
 from db.declared import devices as devices_declared
 from db.declared import nodes as nodes_declared
 from db.declared import places, snapshots
+from db.declared.allocations import ALLOCATIONS
 from db.declared.devices import DEVICES, DeviceQuery
 from db.declared.nodes import NODES, NodeQuery
 from db.declared.places import POOLS, SITES
@@ -73,7 +74,13 @@ def device(context: Context, device_id: str) -> One:
 
 def any_object(context: Context, object_id: str) -> One:
     """Find whatever of the tenant has this id (Relay's `node`); reading it raises NotFound."""
-    views: tuple[tuple[Any, View], ...] = (("node", NODES), ("inv", SNAPSHOTS), ("site", SITES), ("pool", POOLS))
+    views: tuple[tuple[Any, View], ...] = (
+        ("node", NODES),
+        ("inv", SNAPSHOTS),
+        ("site", SITES),
+        ("pool", POOLS),
+        ("alloc", ALLOCATIONS),
+    )
     view = next((view for prefix, view in views if has_prefix(object_id, prefix)), DEVICES)
     return _by_id(context, view, object_id, f"no object {object_id!r}")
 
@@ -81,6 +88,11 @@ def any_object(context: Context, object_id: str) -> One:
 def snapshot(context: Context, snapshot_id: str) -> One:
     """Find a snapshot of the tenant; reading it raises NotFound."""
     return _by_id(context, SNAPSHOTS, snapshot_id, f"no snapshot {snapshot_id!r}")
+
+
+def allocation(context: Context, allocation_id: str) -> One:
+    """Find an allocation of the tenant; reading it raises NotFound."""
+    return _by_id(context, ALLOCATIONS, allocation_id, f"no allocation {allocation_id!r}")
 
 
 def site(context: Context, site_id: str) -> One:

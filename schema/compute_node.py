@@ -13,6 +13,7 @@ from db.paging import Order
 from db.tables import ConditionRow, NodeInventoryRow, NodeRow
 from domain.selector import parse
 from resolvers import reading
+from schema.allocation import Allocation
 from schema.arguments import After, First, listed
 from schema.connections import Connection
 from schema.device import Device
@@ -113,6 +114,7 @@ class ComputeNode(RowTyped, NodeInterface):
     pool: Pool | None = strawberry.field(description="The pool it is in.")
     labels: list[Label] = strawberry.field(description="Its labels that hold, by key.")
     latest_snapshot: Snapshot | None = strawberry.field(description="Its newest snapshot.")
+    allocations: list[Allocation] = strawberry.field(description="What is held of it, now or later, by id.")
     inventory_status: InventoryStatus = strawberry.field(description="Where its inventory stands.")
 
     @strawberry.field(description="Its conditions, by type.")

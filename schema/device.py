@@ -6,6 +6,7 @@ import strawberry
 
 from db.declared.devices import DeviceQuery
 from db.tables import DeviceRow
+from schema.allocation import Booking
 from schema.arguments import listed
 from schema.enums import DeviceClass
 from schema.objects import NodeInterface, RowTyped, UnknownFact
@@ -48,6 +49,7 @@ class Device(RowTyped, NodeInterface):
 
     node: LazyComputeNode = strawberry.field(description="The node that has it.")
     parent: "Device | None" = strawberry.field(description="The device it is a part of.")
+    bookings: list[Booking] = strawberry.field(description="What holds it, now or later, the earliest first.")
     not_known: list[UnknownFact] = strawberry.field(description="Facts without a value, and why.")
 
 

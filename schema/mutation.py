@@ -9,10 +9,12 @@ from db.nodes import Hello
 from domain.errors import InvalidSection
 from domain.ids import SiteId
 from domain.node import LEASE_SECONDS
-from resolvers import fleet, ingest, reading
+from resolvers import allocations, fleet, ingest, reading
 from resolvers import labels as label_cases
 from resolvers.ingest import GivenHash, GivenSection, Slot
 from resolvers.labels import LabelsAtHello
+from schema.allocating import AllocateInput, AllocateResult
+from schema.allocation import Allocation
 from schema.arguments import Id
 from schema.compute_node import ComputeNode
 from schema.labels import DriverInput, LabelInput, drivers_given, labels_given
@@ -268,3 +270,22 @@ class Mutation:
         return cast(
             "ComputeNode", await label_cases.label_node(info.context, id, labels_given(set) or (), remove or ())
         )
+
+    @strawberry.mutation(description="Claim atoms and a share of their host, whole or not at all.")
+    async def allocate(
+        self,
+        info: Info,
+        input: Annotated[AllocateInput, strawberry.argument(description="The request.")],  # noqa: A002 - contract
+    ) -> AllocateResult:
+        """Allocate."""
+        return AllocateResult(placement=await allocations.allocate(info.context, input.given()))
+
+    @strawberry.mutation(description="End now what a shard or a whole replica holds; answers what was ended.")
+    async def release(
+        self,
+        info: Info,
+        shard_id: Annotated[strawberry.ID | None, strawberry.argument(description="The shard.")] = None,
+        replica_id: Annotated[strawberry.ID | None, strawberry.argument(description="The replica.")] = None,
+    ) -> list[Allocation]:
+        """Release."""
+        return cast("list[Allocation]", await allocations.release(info.context, shard_id, replica_id))

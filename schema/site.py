@@ -8,6 +8,7 @@ from db.tables import PoolRow, SiteRow
 from domain.errors import InvalidInput
 from resolvers import fleet as cases
 from resolvers import reading
+from schema.allocation import Capacity
 from schema.arguments import After, First
 from schema.connections import Connection
 from schema.enums import PoolAgent, PoolClass, Sharing, SiteKind
@@ -50,6 +51,7 @@ class Pool(RowTyped, NodeInterface):
     policy: JsonValue = strawberry.field(description="Its policy document.")
 
     site: Site = strawberry.field(description="The site it is in.")
+    capacity: list[Capacity] = strawberry.field(description="Its atoms counted, by class.")
 
     @strawberry.field(description="Its nodes.")
     def nodes(self, first: First = 50, after: After = None) -> Connection[LazyComputeNode]:

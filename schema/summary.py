@@ -5,6 +5,7 @@ from typing import ClassVar
 import strawberry
 
 from db.declared.summary import FleetCountRow, FleetSummaryRow
+from schema.allocation import Capacity
 
 
 @strawberry.type(description="How many there are of one value.")
@@ -27,4 +28,5 @@ class FleetSummary:
     gpu_products: list[FleetCount] = strawberry.field(description="GPUs by product, such as `H100-SXM5-80GB`.")
     conditions: list[FleetCount] = strawberry.field(description="Nodes by the conditions that hold.")
     states: list[FleetCount] = strawberry.field(description="Nodes by state, in lower case.")
+    capacity: list[Capacity] = strawberry.field(description="Atoms counted, by class.")
     pools: list[FleetCount] = strawberry.field(description="Nodes by the id of their pool.")

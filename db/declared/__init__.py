@@ -3,6 +3,17 @@
 Relations name each other's row classes, so whoever needs one declaration gets them all.
 """
 
-from db.declared import conditions, devices, events, labels, nodes, places, snapshots, summary
+from db.declared import allocations, capacity, conditions, devices, events, labels, nodes, places, snapshots, summary
 
-__all__ = ["conditions", "devices", "events", "labels", "nodes", "places", "snapshots", "summary"]
+__all__ = [
+    "allocations",
+    "capacity",
+    "conditions",
+    "devices",
+    "events",
+    "labels",
+    "nodes",
+    "places",
+    "snapshots",
+    "summary",
+]

@@ -5,6 +5,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from db.declared.allocations import bookings_of
 from db.paging import Order
 from db.tables import DeviceRow, NodeRow, table_of
 from db.views.documents import unknown_facts
@@ -27,6 +28,7 @@ DEVICES: Final = declare(
             "node": Relation(NodeRow, ((_nodes.c.id, devices.c.node_id),)),
             "parent": Relation(DeviceRow, ((devices.c.id, devices.c.parent_id),)),
             "not_known": unknown_facts(devices.c.not_known),
+            "bookings": bookings_of(devices.c.id, devices.c.node_id),
         },
         filters={
             "id": one_of(devices.c.id),

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import ColumnElement
 
 from db import selectors
+from db.declared.allocations import allocations_of
 from db.declared.labels import LABELS_OF_NODE
 from db.declared.placement import unschedulable_reasons
 from db.declared.snapshots import AS_OF, NEWEST_FIRST, snapshots
@@ -121,6 +122,7 @@ NODES: Final = declare(
                 order=AS_OF,
                 first_only=True,
             ),
+            "allocations": allocations_of(nodes.c.id),
             "inventory_status": Relation(NodeInventoryRow, ((_inventory.c.node_id, nodes.c.id),)),
         },
         filters={

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from db.declared.capacity import CAPACITY_OF_POOL
 from db.paging import Order
 from db.tables import NodeRow, PoolRow, SiteRow, table_of
 from db.views.filters import one_of
@@ -35,6 +36,7 @@ POOLS: Final = declare(
         relations={
             "site": Relation(SiteRow, ((_sites.c.id, _pools.c.site_id),)),
             "nodes": Relation(NodeRow, ((_nodes.c.pool_id, _pools.c.id),), paged=True),
+            "capacity": CAPACITY_OF_POOL,
         },
         filters={"id": one_of(_pools.c.id)},
     ),

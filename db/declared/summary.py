@@ -6,6 +6,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import FromClause, Select
 
+from db.declared.capacity import CAPACITY_OF_FLEET
 from db.declared.nodes import NODES, STATE, nodes
 from db.paging import Order
 from db.tables import ConditionRow, DeviceRow, table_of
@@ -90,6 +91,7 @@ SUMMARY: Final = declare(
             "conditions": _counts_by(_of_conditions),
             "states": _counts_by(_of_nodes(STATE)),
             "pools": _counts_by(_of_nodes(nodes.c.pool_id)),
+            "capacity": CAPACITY_OF_FLEET,
         },
         summary=True,
     ),
