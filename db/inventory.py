@@ -92,7 +92,7 @@ join inventory_sections s using (node_id, name, sha256)
 """
 _APPLIED = """
 update node_inventory n set applied = n.reported, applied_digest = a.digest, applied_at = now(),
-    snapshot_id = a.snapshot_id, replan = false, failed = null, failed_at = null, error = null
+    snapshot_id = a.snapshot_id, gpu_models_version = $4, replan = false, failed = null, failed_at = null, error = null
 from unnest($1::text[], $2::text[], $3::text[]) as a (node_id, digest, snapshot_id)
 where n.node_id = a.node_id
 """
@@ -110,6 +110,18 @@ where node_id in (
 )
 returning node_id
 """
+# Only what is older: servers of two versions that run side by side do not undo each other's plans.
+_REPLAN_NAMED_BEFORE = f"""
+update node_inventory set replan = true
+where node_id in (
+    select node_id from node_inventory
+    where gpu_models_version < $1 and applied is not null and not replan
+    order by node_id
+    limit greatest($2 - (select count(*) from (select from node_inventory where {PENDING} limit $2) waiting), 0)
+    for update skip locked
+)
+returning node_id
+"""  # noqa: S608 - as above
 _RETRY_FAILED = "update node_inventory set failed = null where failed is not null"
 
 
@@ -177,11 +189,11 @@ async def section_contents(
     return {(NodeId(row.node_id), row.name, row.sha256): row.content for row in rows}
 
 
-async def mark_applied(tx: Transaction, applied: Sequence[tuple[NodeId, str, str]]) -> None:
-    """Note (node, digest, snapshot id) of the sets just applied."""
+async def mark_applied(tx: Transaction, applied: Sequence[tuple[NodeId, str, str]], gpu_models_version: int) -> None:
+    """Note (node, digest, snapshot id) of the sets just applied, and the table of GPU models they were planned by."""
     if applied:
         nodes, digests, snapshots = (list(column) for column in zip(*applied, strict=True))
-        await tx.execute(_APPLIED, nodes, digests, snapshots)
+        await tx.execute(_APPLIED, nodes, digests, snapshots, gpu_models_version)
 
 
 async def mark_failed(tx: Transaction, node_id: NodeId, hashes: Mapping[str, str], error: str) -> None:
@@ -192,6 +204,11 @@ async def mark_failed(tx: Transaction, node_id: NodeId, hashes: Mapping[str, str
 async def replan_conflicts(tx: Transaction, limit: int) -> int:
     """Make nodes pending whose devices another node owned: it may have let go of them. Returns how many."""
     return len(await tx.fetch(_REPLAN_CONFLICTS, limit))
+
+
+async def replan_named_before(tx: Transaction, gpu_models_version: int, waiting_max: int) -> int:
+    """Make nodes pending that were planned by an earlier table, while fewer than that many wait; returns how many."""
+    return len(await tx.fetch(_REPLAN_NAMED_BEFORE, gpu_models_version, waiting_max))
 
 
 async def retry_failed(tx: Transaction) -> None:

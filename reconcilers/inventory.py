@@ -26,6 +26,7 @@ from domain.conditions import Condition, ConditionStatus
 from domain.digest import inventory_digest
 from domain.documents.document import Section
 from domain.errors import InvalidSection
+from domain.gpu_models import GPU_MODELS_VERSION
 from domain.hardware import seen_identity
 from domain.ids import DeviceId, NodeId, SnapshotId, TenantId
 from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report, claimed_device_ids
@@ -146,7 +147,7 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
                 assert_never(outcome)
         standing.append((claim.node_id, inventory_digest(claim.report.hashes), snapshot_id))
     await _save(tx, decisions)
-    await store.mark_applied(tx, standing)
+    await store.mark_applied(tx, standing, GPU_MODELS_VERSION)
 
 
 async def _refuse(tx: Transaction, claim: _Claim, refused: SecondMachine) -> None:

@@ -17,6 +17,7 @@ from db.hints import Hints
 from db.inventory import retry_failed
 from db.migrate import migrate
 from db.replica import Replica
+from reconcilers.gpu_models import gpu_models
 from reconcilers.inventory import conflicts, inventory
 from reconcilers.loop import run
 from reconcilers.relay import relay
@@ -69,6 +70,7 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
         relay(database, hints),
         inventory(database, utc_now),
         conflicts(database),
+        gpu_models(database),
         retention(database, settings.event_retention, utc_now),
     )
     async with background(*(run(loop) for loop in loops)):
