@@ -1,14 +1,14 @@
 """`python -m bench.cases FOLDER`: print what the product concludes from every file of FOLDER/files.
 
-The exit status is 1 when the product crashed on a file, 2 without such a folder.
+FOLDER's own catalogs of names follow. The exit status is 1 when the product crashed on a file, 2 without such a folder.
 """
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.cases.run import blocks
-from bench.cases.table import RULES
+from bench.cases.run import blocks, catalog_blocks
+from bench.cases.table import CATALOGS, RULES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not files.is_dir():
         parser.error(f"{files} is no folder: there is nothing to run")
     count, crashed = 0, []
-    for block in blocks(files, RULES):
+    for block in (*blocks(files, RULES), *catalog_blocks(files.parent, CATALOGS)):
         count += 1
         crashed += [block.title] if block.crashed else []
         print(block.text)

@@ -58,7 +58,20 @@ def gpu_lines(section: GpusSection, extra: Sequence[tuple[str, str]] = ()) -> li
     ]
     if not devices:
         return aligned(own)
-    head = ("index", "id", "name", "vram", "PCI", "bookable", "fabric", "row remap", "ECC unc.", "MIG")
+    head = (
+        "index",
+        "id",
+        "name",
+        "product",
+        "model",
+        "vram",
+        "PCI",
+        "bookable",
+        "fabric",
+        "row remap",
+        "ECC unc.",
+        "MIG",
+    )
     told = dict(zip(gpu_ids(NODE, section), section.gpus, strict=True))
     rows = [_row(device, told[device.id]) for device in devices]
     return [*aligned(own), *aligned([head, *rows]), *_not_known(devices)]
@@ -84,6 +97,8 @@ def _row(device: Device, gpu: Gpu) -> tuple[str, ...]:
         said(device.index, "index"),
         device.id,
         said(gpu.name, "name"),
+        said(device.gpu_product, "gpuProduct"),
+        said(device.gpu_model, "gpuModel"),
         vram if device.vram_gib is None else f"{vram} MiB",
         said(device.pci_bus_id, "pciBusId"),
         "yes" if device.bookable else f"no{' (pending)' if device.partition_pending else ''}",

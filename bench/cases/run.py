@@ -34,6 +34,13 @@ def blocks(folder: Path, rules: Sequence[Rule]) -> Iterator[Block]:
         yield _block(_title(folder, files), rule, files)
 
 
+def catalog_blocks(folder: Path, rules: Sequence[Rule]) -> Iterator[Block]:
+    """Yield a block per catalog that the folder itself has and a rule reads."""
+    for rule in rules:
+        for file in sorted(folder.glob(rule.pattern)):
+            yield _block(file.name, rule, [file])
+
+
 def _grouped(folder: Path, rules: Sequence[Rule]) -> Iterable[tuple[Rule, list[Path]]]:
     groups: dict[Path, tuple[Rule, list[Path]]] = {}
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):

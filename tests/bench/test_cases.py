@@ -6,8 +6,8 @@ import pytest
 from bench.cases import __main__ as program
 from bench.cases import plain_yaml
 from bench.cases.answer import Concluded, Rule
-from bench.cases.run import blocks
-from bench.cases.table import RULES
+from bench.cases.run import blocks, catalog_blocks
+from bench.cases.table import CATALOGS, RULES
 from domain.errors import InvalidInput
 from tests.support.smi import cards, smi_log
 
@@ -110,9 +110,9 @@ def test_gpus_are_a_line_each_in_an_order_of_their_own(tmp_path: Path) -> None:
     write(tmp_path, "smi/two.xml", smi_log([whole, card]))
     text = run(tmp_path)["smi/two.xml"]
     assert "GPUs reversed the same bytes, no change" in text
-    assert f"{card.uuid} NVIDIA H100 80GB HBM3 81559 MiB 00000000:18:00.0 no completed/success" in text
+    assert f"{card.uuid} NVIDIA H100 80GB HBM3 H100-SXM5-80GB H100 81559 MiB 00000000:18:00.0 no completed/success" in text
     assert "on: gi2 19968 MiB (ci0 profile unknown); gi9 19968 MiB (ci0 profile unknown)" in text
-    assert f"{whole.uuid} NVIDIA H100 80GB HBM3 81559 MiB 00000000:20:00.0 yes completed/success" in text
+    assert f"{whole.uuid} NVIDIA H100 80GB HBM3 H100-SXM5-80GB H100 81559 MiB 00000000:20:00.0 yes completed/success" in text
     assert "no multi-node domain, health unknown (unknown)" in text
 
 
@@ -214,3 +214,51 @@ def test_placeholders_are_judged_by_the_rule_of_their_kind(tmp_path: Path) -> No
     assert "'0c:42:a1:00:00:01' IDENTIFIES as 0c:42:a1:00:00:01" in text
     assert "no multi-node domain" in text
     assert found["nvml/dcgm.prom"].endswith("9223372036854775794 unknown unknown")
+
+
+def test_catalogs_of_names_are_read_with_the_memory_they_tell(tmp_path: Path) -> None:
+    (tmp_path / "gpu_names.md").write_text(
+        """
+| name as reported | MiB | form |
+|---|---|---|
+| NVIDIA A800-SXM4-80GB / -40GB | 81920 / 40960 | SXM4 |
+| NVIDIA GB300 | 284208 (rack) / 256703 (desk) | superchip |
+| NVIDIA RTX 5880 Ada Generation, 5000, 2000E Ada Generation | - | PCIe |
+| name | what |
+|---|---|
+| NVIDIA H900 ; Orin (nvgpu) | 12345 things |
+"""
+    )
+    (tmp_path / "gpu_pci_ids.md").write_text(
+        """
+| 0x0001 | 0000:0000 | NVIDIA L40S |
+- NVIDIA GeForce RTX 4090: 2684
+- GRID A100X (13): GRID A100X-5C, ..., GRID A100X-1-5CME
+"""
+    )
+    found = {
+        block.title: [" ".join(line.split()) for line in block.lines] for block in catalog_blocks(tmp_path, CATALOGS)
+    }
+    assert found["gpu_names.md"] == [
+        "[normalize]",
+        "9 names: 7 board, 1 unknown, 1 integrated",
+        "name MiB product model kind",
+        "NVIDIA A800-SXM4-80GB 81920 A800-SXM4-80GB A800 board",
+        "NVIDIA A800-SXM4-40GB 40960 A800-SXM4-40GB A800 board",
+        "NVIDIA GB300 284208 GB300-SUPERCHIP-278GB GB300 board",
+        "NVIDIA GB300 256703 GB300-SUPERCHIP-252GB GB300 board",
+        "NVIDIA RTX 5880 Ada Generation - RTX-5880-ADA-PCIE-48GB RTX-5880-ADA board",
+        "NVIDIA RTX 5000 Ada Generation - RTX-5000-ADA-PCIE-32GB RTX-5000-ADA board",
+        "NVIDIA RTX 2000E Ada Generation - RTX-2000E-ADA-PCIE-16GB RTX-2000E-ADA board",
+        "Orin (nvgpu) - ORIN-JETSON ORIN integrated",
+        "not in the table: NVIDIA H900",
+    ]
+    assert found["gpu_pci_ids.md"][1:] == [
+        "4 names: 2 board, 2 vgpu",
+        "name MiB product model kind",
+        "NVIDIA L40S - L40S-PCIE-48GB L40S board",
+        "NVIDIA GeForce RTX 4090 - RTX-4090-PCIE-24GB RTX-4090 board",
+        "GRID A100X-5C - GRID-A100X-5C other vgpu of A100",
+        "GRID A100X-1-5CME - GRID-A100X-1-5CME other vgpu of A100",
+        "not in the table: none",
+    ]
