@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from db.database import Row, Transaction
-from domain.conditions import Condition
+from domain.conditions import Condition, ConditionStatus
 from domain.ids import NodeId, TenantId
 
 _OF_NODES = """
@@ -32,6 +32,11 @@ class NodeCondition:
     tenant_id: TenantId
     node_id: NodeId
     condition: Condition
+
+
+def condition_of(row: Row) -> Condition:
+    """Return a row as the domain sees it."""
+    return Condition(row.type, ConditionStatus(row.status), row.reason, row.message, row.since, row.no_schedule)
 
 
 async def conditions_of_nodes(tx: Transaction, node_ids: Sequence[str]) -> list[Row]:

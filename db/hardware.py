@@ -32,10 +32,12 @@ where c.id = $2 and c.tenant_id = $1 or c.id = (
 )
 order by c.id for update
 """
-# What is booked stays where it is until its bookings end.
+# What is booked stays where it is, with what it is a part of, until its bookings end.
 _LET_GO = """
-delete from devices d where d.node_id = $1
-    and not exists (select from bookings b where b.device_id = d.id and upper(b.during) > now())
+delete from devices d where d.node_id = $1 and not exists (
+    select from bookings b join devices c on c.id = b.device_id
+    where d.id in (c.id, c.parent_id) and coalesce(upper(b.during), 'infinity') > now()
+)
 """
 _PLAN_ANEW = "update node_inventory set replan = true where node_id = any ($1)"
 _TAKE_REFUSED = "update node_inventory set failed = null, failed_at = null, error = null where node_id = $1"

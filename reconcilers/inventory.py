@@ -22,7 +22,6 @@ from db.database import TRANSIENT, Database, Row, Transaction
 from db.events import NewEvent
 from db.identifiers import new_id_after
 from db.snapshots import NewSnapshot
-from domain.conditions import Condition, ConditionStatus
 from domain.digest import inventory_digest
 from domain.documents.document import Section
 from domain.errors import InvalidSection
@@ -198,7 +197,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 applied=row.applied,
                 sections=sections(NodeId(row.node_id), row.applied),
                 devices=tuple(device_store.device_of(device) for device in devices.get(row.node_id, [])),
-                conditions={each.type: _condition(each) for each in conditions.get(row.node_id, [])},
+                conditions={each.type: condition_store.condition_of(each) for each in conditions.get(row.node_id, [])},
                 hardware=hardware_store.hardware_of(row),
             ),
             Report(
@@ -298,7 +297,3 @@ def _events(decision: _Decision) -> list[NewEvent]:
         NewEvent(claim.tenant_id, claim.node_id, event.type, {**event.payload, "snapshotId": decision.snapshot_id})
         for event in decision.outcome.events
     ]
-
-
-def _condition(row: Row) -> Condition:
-    return Condition(row.type, ConditionStatus(row.status), row.reason, row.message, row.since, row.no_schedule)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import Enum
-from typing import Annotated, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
 import strawberry
 
@@ -29,6 +29,7 @@ from schema.enums import (
     ProvisionState,
     Trust,
 )
+from schema.hardware import HardwareKey
 from schema.objects import NodeInterface, RowTyped
 from schema.site import Pool, Site
 from schema.snapshot import Snapshot
@@ -109,6 +110,9 @@ class ComputeNode(RowTyped, NodeInterface):
     protocol: str | None = strawberry.field(description="Protocol its agent speaks.")
     features: list[str] = strawberry.field(description="What its agent can do beyond the basics.")
     boot_id: str | None = strawberry.field(description="Its present boot.")
+    fingerprint: str | None = strawberry.field(
+        description="SHA-256 that changes with its driver, its kernel or its GPUs, and with nothing transient."
+    )
 
     site: Site | None = strawberry.field(description="The site it is in.")
     pool: Pool | None = strawberry.field(description="The pool it is in.")
@@ -116,6 +120,15 @@ class ComputeNode(RowTyped, NodeInterface):
     latest_snapshot: Snapshot | None = strawberry.field(description="Its newest snapshot.")
     allocations: list[Allocation] = strawberry.field(description="What is held of it, now or later, by id.")
     inventory_status: InventoryStatus = strawberry.field(description="Where its inventory stands.")
+
+    @strawberry.field(description="What machine it is; null while nothing that identifies it is known.")
+    def hardware_key(self) -> HardwareKey | None:
+        """Return the key with its evidence."""
+        row = cast("Any", self)
+        if row.hardware_key is None:
+            return None
+        found = {"key": row.hardware_key, "trusted": row.hardware_key_trusted, "evidence": row.hardware_evidence}
+        return cast("HardwareKey", found)
 
     @strawberry.field(description="Its conditions, by type.")
     def conditions(

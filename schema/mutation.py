@@ -9,7 +9,7 @@ from db.nodes import Hello
 from domain.errors import InvalidSection
 from domain.ids import SiteId
 from domain.node import LEASE_SECONDS
-from resolvers import allocations, fleet, ingest, reading
+from resolvers import allocations, fleet, identities, ingest, reading
 from resolvers import labels as label_cases
 from resolvers.ingest import GivenHash, GivenSection, Slot
 from resolvers.labels import LabelsAtHello
@@ -245,6 +245,21 @@ class Mutation:
     ) -> Pool:
         """Change a pool."""
         return cast("Pool", await fleet.update_pool(info.context, id, input.patch()))
+
+    @strawberry.mutation(
+        description="Decide on a node whose hardware key waits (DuplicateIdentity, reason HardwareKeyTaken or "
+        "TwoMachines). `keep: true`: this node is the machine; it gets the trusted key, and the node that had it waits "
+        "instead and lets go of its devices that are not booked. `keep: false`: it goes on without a trusted key and "
+        "waits no longer; of two machines in turns, the one that reports next is the node's. CONFLICT when none waits."
+    )
+    async def resolve_duplicate_identity(
+        self,
+        info: Info,
+        id: Id,  # noqa: A002 - contract
+        keep: Annotated[bool, strawberry.argument(description="This node is the machine.")],
+    ) -> ComputeNode:
+        """Decide who has a hardware key."""
+        return cast("ComputeNode", await identities.resolve_duplicate_identity(info.context, id, keep=keep))
 
     @strawberry.mutation(description="Put a node into a pool and its site, or out of both.")
     async def assign_pool(

@@ -6,6 +6,7 @@ from typing import Final
 
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement
+from sqlalchemy.dialects.postgresql import JSONB
 
 from db import selectors
 from db.declared.allocations import allocations_of
@@ -64,6 +65,20 @@ STATE: Final[Expression] = sa.case(
 )
 
 _REASONS: Final = unschedulable_reasons(CONNECTIVITY)
+_HARDWARE_KEY: Final[Expression] = sa.case(
+    (
+        nodes.c.hardware_key.is_not(None),
+        sa.func.jsonb_build_object(
+            _constant("key"),
+            nodes.c.hardware_key,
+            _constant("trusted"),
+            nodes.c.hardware_key_trusted,
+            _constant("evidence"),
+            nodes.c.hardware_evidence,
+            type_=JSONB,
+        ),
+    )
+)
 
 BY_ID: Final = Order("id", (nodes.c.id,))
 BY_HOSTNAME: Final = Order("hostname", (sa.func.coalesce(nodes.c.hostname, _constant(""), type_=sa.Text), nodes.c.id))
@@ -97,6 +112,7 @@ NODES: Final = declare(
             "schedulable": sa.func.cardinality(_REASONS) == sa.literal_column("0", sa.Integer),
             "unschedulable_reasons": _REASONS,
         },
+        documents={"hardware_key": _HARDWARE_KEY},
         relations={
             "site": Relation(SiteRow, ((_sites.c.id, nodes.c.site_id),)),
             "pool": Relation(PoolRow, ((_pools.c.id, nodes.c.pool_id),)),
