@@ -18,6 +18,7 @@ from domain.documents.gpus import Enumeration, Gpu, GpusSection
 from domain.events import PlannedEvent
 from domain.hardware import Hardware, conflict_observed, is_about_hardware, next_hardware, seen_identity
 from domain.ids import DeviceId, NodeId
+from domain.inventory_labels import inventory_labels
 from domain.jsonvalue import JsonValue
 from domain.sections import section_of
 
@@ -27,7 +28,7 @@ class NodeState:
     """What is stored of a node.
 
     `applied` maps section names to the hashes of the last applied set (None: nothing was applied yet), `sections`
-    holds its documents. `held_by` is that of the last plan of its devices.
+    holds its documents. `held_by` is that of the last plan of its devices, `labels` are those from its inventory.
     """
 
     node_id: NodeId
@@ -39,6 +40,7 @@ class NodeState:
     identity_key: str
     hardware: Hardware
     held_by: tuple[DeviceId, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,7 @@ class InventoryOutcome:
     conditions: tuple[Condition, ...]
     no_schedule_reasons: tuple[str, ...]
     hardware: Hardware
+    labels: Mapping[str, str]
     events: tuple[PlannedEvent, ...]
 
 
@@ -96,7 +99,9 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
     written = {**state.conditions, **{condition.type: condition for condition in conditions}}
     owned = [written[each.type] for each in said if each.type in written]
     reasons = merge_no_schedule_reasons(state.no_schedule_reasons, owned)
-    is_as_written = (hardware, reasons, plan.held_by) == (state.hardware, state.no_schedule_reasons, state.held_by)
+    labels = inventory_labels(state.labels, report.sections, _planned(state.devices, plan))
+    stands = (state.hardware, state.no_schedule_reasons, state.held_by, dict(state.labels))
+    is_as_written = (hardware, reasons, plan.held_by, labels) == stands
     if not is_new_set and not (plan.upsert or plan.delete or conditions) and is_as_written:
         return Unchanged()
     digest = inventory_digest(report.hashes)
@@ -110,6 +115,7 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
         conditions=conditions,
         no_schedule_reasons=reasons,
         hardware=hardware,
+        labels=labels,
         events=(*set_events, *map(events.hardware_changed, changes), *map(events.condition_changed, conditions)),
     )
 
@@ -127,6 +133,11 @@ def _owners(node_id: NodeId, report: Report, hardware: Hardware) -> Mapping[Devi
     claimed = claimed_device_ids(node_id, report.sections)
     theirs = {device_id: holder for device_id in claimed if not is_place_id(device_id, node_id)}
     return {**theirs, **report.owners}
+
+
+def _planned(current: Iterable[Device], plan: DevicePlan) -> list[Device]:
+    after = {device.id: device for device in (*current, *plan.upsert)}
+    return [device for device in after.values() if device.id not in plan.delete]
 
 
 def _changed_names(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:

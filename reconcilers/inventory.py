@@ -16,6 +16,7 @@ from db import devices as device_store
 from db import events as event_store
 from db import hardware as hardware_store
 from db import inventory as store
+from db import labels as label_store
 from db import snapshots as snapshot_store
 from db.conditions import NodeCondition
 from db.database import TRANSIENT, Database, Row, Transaction
@@ -197,8 +198,9 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 applied=row.applied,
                 sections=sections(NodeId(row.node_id), row.applied),
                 devices=tuple(device_store.device_of(device) for device in devices.get(row.node_id, [])),
-                conditions={each.type: condition_store.condition_of(each) for each in conditions.get(row.node_id, [])},
+                conditions={each.type: _condition(each) for each in conditions.get(row.node_id, [])},
                 hardware=hardware_store.hardware_of(row),
+                labels=row.inventory_labels,
             ),
             Report(
                 hashes=row.reported,
@@ -270,6 +272,14 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
             (decision.claim.node_id, decision.outcome.hardware)
             for decision in decisions
             if decision.outcome.hardware != decision.claim.state.hardware
+        ],
+    )
+    await label_store.save_inventory_labels(
+        tx,
+        [
+            (decision.claim.node_id, decision.outcome.labels)
+            for decision in decisions
+            if decision.outcome.labels != decision.claim.state.labels
         ],
     )
     await condition_store.save_conditions(

@@ -63,6 +63,7 @@ def _write(state: NodeState, report: Report, outcome: InventoryOutcome | Unchang
         conditions={**state.conditions, **{each.type: each for each in outcome.conditions}},
         hardware=outcome.hardware,
         held_by=outcome.devices.held_by,
+        labels=outcome.labels,
     )
 
 
