@@ -198,7 +198,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 applied=row.applied,
                 sections=sections(NodeId(row.node_id), row.applied),
                 devices=tuple(device_store.device_of(device) for device in devices.get(row.node_id, [])),
-                conditions={each.type: _condition(each) for each in conditions.get(row.node_id, [])},
+                conditions={each.type: condition_store.condition_of(each) for each in conditions.get(row.node_id, [])},
                 hardware=hardware_store.hardware_of(row),
                 labels=row.inventory_labels,
             ),
