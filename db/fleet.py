@@ -1,6 +1,6 @@
 """Sites and pools."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,9 +28,18 @@ update node_inventory i set replan = true from nodes n
 where n.pool_id = $1 and n.tenant_id = $2 and i.node_id = n.id and not i.replan
 """
 _ASSIGN = """
-update nodes n set pool_id = p.id, site_id = p.site_id
-from (select $3::text as id, (select site_id from pools where id = $3 and tenant_id = $1) as site_id) p
-where n.id = $2 and n.tenant_id = $1 returning n.id
+with assigned as (
+    update nodes n set pool_id = p.id, site_id = p.site_id
+    from (select $3::text as id, (select site_id from pools where id = $3 and tenant_id = $1) as site_id) p
+    where n.id = $2 and n.tenant_id = $1 returning n.id
+), replanned as (
+    update node_inventory i set replan = true from assigned a where i.node_id = a.id and not i.replan
+)
+select id from assigned
+"""
+_OF_NODES = """
+select n.id as node_id, p.pool_class, p.sharing, p.policy from nodes n join pools p on p.id = n.pool_id
+where n.id = any ($1)
 """
 
 
@@ -106,5 +115,10 @@ async def replan_pool(tx: Transaction, tenant_id: TenantId, pool_id: PoolId) -> 
 
 
 async def assign_pool(tx: Transaction, tenant_id: TenantId, node_id: NodeId, pool_id: PoolId | None) -> bool:
-    """Put a node into a pool and its site, or out of both; False when the tenant has no such node."""
+    """Put a node into a pool and its site, or out of both, and have it planned anew; False without such a node."""
     return await tx.value(_ASSIGN, tenant_id, node_id, pool_id) is not None
+
+
+async def pools_of_nodes(tx: Transaction, node_ids: Sequence[NodeId]) -> list[Row]:
+    """Return (node_id, pool_class, sharing, policy) of those nodes that are in a pool, of whatever tenant."""
+    return await tx.fetch(_OF_NODES, list(node_ids))

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from db.database import Row, Transaction
-from db.tables.inventory import PENDING
+from db.tables.inventory import HELD, PENDING
 from domain.hardware import IDENTITY_SECTIONS, RECENT_MINUTES
-from domain.ids import NodeId, TenantId
+from domain.ids import DeviceId, NodeId, TenantId
 
 # Rows are locked in order of their ids, liveness before inventory: batches that name the same nodes take turns, and
 # an unchanged heartbeat locks no inventory row.
@@ -73,7 +73,7 @@ returning n.node_id, m.names
 _CLAIM = f"""
 select i.node_id, i.tenant_id, i.reported, i.reported_at, i.applied, i.applied_digest, i.snapshot_id, n.trust,
     n.no_schedule_reasons, n.identity_key, n.hardware_key, n.hardware_key_trusted, n.hardware_conflict,
-    n.hardware_evidence, n.fingerprint, n.inventory_labels,
+    n.hardware_evidence, n.fingerprint, n.inventory_labels, i.held_by,
     exists (
         select from inventory_snapshots s cross join unnest($3::text[]) w (name)
         where s.node_id = i.node_id and s.received_at > now() - make_interval(mins => $4) and s.id <> i.snapshot_id
@@ -92,8 +92,9 @@ join inventory_sections s using (node_id, name, sha256)
 """
 _APPLIED = """
 update node_inventory n set applied = n.reported, applied_digest = a.digest, applied_at = now(),
-    snapshot_id = a.snapshot_id, gpu_models_version = $4, replan = false, failed = null, failed_at = null, error = null
-from unnest($1::text[], $2::text[], $3::text[]) as a (node_id, digest, snapshot_id)
+    snapshot_id = a.snapshot_id, gpu_models_version = $5, replan = false, failed = null, failed_at = null, error = null,
+    held_by = array(select jsonb_array_elements_text(a.held_by))
+from unnest($1::text[], $2::text[], $3::text[], $4::jsonb[]) as a (node_id, digest, snapshot_id, held_by)
 where n.node_id = a.node_id
 """
 _FAILED = """
@@ -110,6 +111,18 @@ where node_id in (
 )
 returning node_id
 """
+_REPLAN_RELEASED = f"""
+update node_inventory set replan = true
+where node_id in (
+    select i.node_id from node_inventory i
+    where {HELD} and not i.replan and exists (
+        select from unnest(i.held_by) h (device_id)
+        where not exists (select from bookings b where b.device_id = h.device_id and b.during @> now())
+    )
+    order by i.node_id limit $1 for update of i skip locked
+)
+returning node_id
+"""  # noqa: S608
 # Only what is older: servers of two versions that run side by side do not undo each other's plans.
 _REPLAN_NAMED_BEFORE = f"""
 update node_inventory set replan = true
@@ -142,6 +155,16 @@ class ReceivedSection:
     sha256: str
     content: bytes
     document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What stands after applying a node's set: its digest, its snapshot, and the devices that its plan is held by."""
+
+    node_id: NodeId
+    digest: str
+    snapshot_id: str
+    held_by: tuple[DeviceId, ...]
 
 
 async def record_reports(tx: Transaction, tenant_id: TenantId, reports: Sequence[HashReport]) -> dict[NodeId, Row]:
@@ -189,16 +212,27 @@ async def section_contents(
     return {(NodeId(row.node_id), row.name, row.sha256): row.content for row in rows}
 
 
-async def mark_applied(tx: Transaction, applied: Sequence[tuple[NodeId, str, str]], gpu_models_version: int) -> None:
-    """Note (node, digest, snapshot id) of the sets just applied, and the table of GPU models they were planned by."""
+async def mark_applied(tx: Transaction, applied: Sequence[Applied], gpu_models_version: int) -> None:
+    """Note the sets just applied, and the table of GPU models they were planned by."""
     if applied:
-        nodes, digests, snapshots = (list(column) for column in zip(*applied, strict=True))
-        await tx.execute(_APPLIED, nodes, digests, snapshots, gpu_models_version)
+        await tx.execute(
+            _APPLIED,
+            [each.node_id for each in applied],
+            [each.digest for each in applied],
+            [each.snapshot_id for each in applied],
+            [list(each.held_by) for each in applied],
+            gpu_models_version,
+        )
 
 
 async def mark_failed(tx: Transaction, node_id: NodeId, hashes: Mapping[str, str], error: str) -> None:
     """Note that this set could not be applied, and why; the last good inventory stays."""
     await tx.execute(_FAILED, node_id, dict(hashes), error)
+
+
+async def replan_released(tx: Transaction, limit: int) -> int:
+    """Make nodes pending whose plans were held by bookings of which one has ended. Returns how many."""
+    return len(await tx.fetch(_REPLAN_RELEASED, limit))
 
 
 async def replan_conflicts(tx: Transaction, limit: int) -> int:

@@ -18,18 +18,24 @@ from db import hardware as hardware_store
 from db import inventory as store
 from db import labels as label_store
 from db import snapshots as snapshot_store
+from db.bookings import booked_devices
 from db.conditions import NodeCondition
 from db.database import TRANSIENT, Database, Row, Transaction
 from db.events import NewEvent
+from db.fleet import pools_of_nodes
 from db.identifiers import new_id_after
+from db.inventory import Applied
 from db.snapshots import NewSnapshot
 from domain.digest import inventory_digest
+from domain.division import UNPOOLED, Division, division_of
 from domain.documents.document import Section
 from domain.errors import InvalidSection
 from domain.gpu_models import GPU_MODELS_VERSION
 from domain.hardware import seen_identity
 from domain.ids import DeviceId, NodeId, SnapshotId, TenantId
 from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report, claimed_device_ids
+from domain.pool import PoolClass, Sharing
+from domain.pool_policy import read_policy
 from domain.second_machine import WHY, SecondMachine, second_machine
 from domain.sections import decode
 from reconcilers.loop import Activation, Reconciler
@@ -73,11 +79,12 @@ def inventory(database: Database, now: Callable[[], datetime]) -> Reconciler:
 
 
 def conflicts(database: Database) -> Reconciler:
-    """Make the reconciler that has nodes planned anew whose devices another node owned."""
+    """Make the reconciler that has nodes planned anew whose devices another node owned or bookings held."""
 
     async def activate() -> Activation:
         async with database.transaction() as tx:
             replanned = await store.replan_conflicts(tx, BATCH_MAX)
+            replanned += await store.replan_released(tx, BATCH_MAX)
         if replanned:
             database.inventory_pending.set()
         return Activation(replanned, more=False)
@@ -122,7 +129,7 @@ async def _apply_alone(database: Database, node_id: NodeId, now: Callable[[], da
 
 async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
     decisions: list[_Decision] = []
-    standing: list[tuple[NodeId, str, str]] = []
+    standing: list[Applied] = []
     claims = await _load(tx, rows)
     holders = await _key_holders(tx, claims)
     for claim in claims:
@@ -133,8 +140,10 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
         # The same set planned anew (a conflict ended) keeps its snapshot.
         snapshot_id = claim.row.snapshot_id
         outcome = apply_report(claim.state, replace(claim.report, key_holders=_others(holders, claim)), now)
+        held_by = claim.state.held_by
         match outcome:
             case InventoryOutcome():
+                held_by = outcome.devices.held_by
                 if outcome.changed_sections:
                     snapshot_id = new_id_after("inv", snapshot_id)
                 decisions.append(_Decision(claim, outcome, SnapshotId(snapshot_id)))
@@ -145,7 +154,7 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
                 pass
             case _:
                 assert_never(outcome)
-        standing.append((claim.node_id, inventory_digest(claim.report.hashes), snapshot_id))
+        standing.append(Applied(claim.node_id, inventory_digest(claim.report.hashes), snapshot_id, held_by))
     await _save(tx, decisions)
     await store.mark_applied(tx, standing, GPU_MODELS_VERSION)
 
@@ -181,6 +190,9 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
     conditions: dict[str, list[Row]] = {}
     for condition in await condition_store.conditions_of_nodes(tx, node_ids):
         conditions.setdefault(condition.node_id, []).append(condition)
+    booked = await booked_devices(tx, node_ids)
+    # In a statement after the claim's, which sees what was committed while the claim waited for its rows.
+    divisions = {row.node_id: _division(row) for row in await pools_of_nodes(tx, node_ids)}
     reported = {NodeId(row.node_id): sections(NodeId(row.node_id), row.reported) for row in rows}
     claimed_ids: set[DeviceId] = set()
     for node_id, documents_of_node in reported.items():
@@ -201,12 +213,14 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 conditions={each.type: condition_store.condition_of(each) for each in conditions.get(row.node_id, [])},
                 hardware=hardware_store.hardware_of(row),
                 labels=row.inventory_labels,
+                held_by=tuple(row.held_by),
             ),
             Report(
                 hashes=row.reported,
                 sections=reported[NodeId(row.node_id)],
                 owners=_owners(owners, row.tenant_id),
-                booked=frozenset(),
+                booked=frozenset(booked),
+                division=divisions.get(row.node_id, UNPOOLED),
                 came_back=row.came_back,
             ),
         )
@@ -237,6 +251,10 @@ def _others(holders: dict[str, tuple[NodeId, TenantId]], claim: _Claim) -> dict[
 def _owners(rows: list[Row], tenant_id: str) -> dict[DeviceId, NodeId]:
     """Return each device's owner, without telling one tenant of another's nodes."""
     return {DeviceId(row.id): NodeId(row.node_id) if row.tenant_id == tenant_id else _ELSEWHERE for row in rows}
+
+
+def _division(pool: Row) -> Division:
+    return division_of(PoolClass(pool.pool_class), Sharing(pool.sharing), read_policy(pool.policy))
 
 
 async def _save(tx: Transaction, decisions: list[_Decision]) -> None:

@@ -94,4 +94,5 @@ async def assign_pool(context: Context, node_id: str, pool_id: str | None) -> On
     async with context.transaction() as tx:
         if not await store.assign_pool(tx, tenant_id, NodeId(node_id), PoolId(pool_id) if pool_id else None):
             raise NotFound(f"no node {node_id!r}")
+    context.services.database.inventory_pending.set()
     return reading.node(context, node_id)

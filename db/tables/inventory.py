@@ -15,6 +15,9 @@ PENDING = sa.text(
 State, not a message.
 """
 
+HELD = sa.text("held_by <> '{}'::text[]")
+"""The plan of the node's devices waits for bookings to end."""
+
 
 class NodeInventoryRow(SQLModel, table=True):
     """Where a node's inventory stands: each set is a map of section name to SHA-256."""
@@ -22,6 +25,7 @@ class NodeInventoryRow(SQLModel, table=True):
     __tablename__ = "node_inventory"
     __table_args__ = (
         sa.Index("node_inventory_pending_idx", "reported_at", postgresql_where=PENDING),
+        sa.Index("node_inventory_held_idx", "node_id", postgresql_where=HELD),
         {"postgresql_with": {"fillfactor": 70}},
     )
 
@@ -35,6 +39,8 @@ class NodeInventoryRow(SQLModel, table=True):
     applied_at: Moment | None = columns.moment(nullable=True)
     snapshot_id: str | None = columns.text(nullable=True)
     replan: bool = columns.flag()
+    # Devices whose bookings bend the plan: when one of them ends, the node is planned anew.
+    held_by: list[str] = columns.texts()
     # The version of the table of GPU names by which the set was planned.
     gpu_models_version: int = columns.number(0)
     failed: dict[str, str] | None = columns.jsonb(None, nullable=True)

@@ -33,9 +33,17 @@ def upgrade() -> None:
         postgresql_where=sa.text("hardware_key_trusted"),
     )
     op.add_column("node_inventory", sa.Column("gpu_models_version", sa.Integer(), server_default="0", nullable=False))
-    op.create_index(
-        "inventory_snapshots_interval_idx", "inventory_snapshots", ["tenant_id", "received_at", "node_id"]
+    op.add_column(
+        "node_inventory",
+        sa.Column("held_by", postgresql.ARRAY(sa.Text()), server_default=sa.text("'{}'::text[]"), nullable=False),
     )
+    op.create_index(
+        "node_inventory_held_idx",
+        "node_inventory",
+        ["node_id"],
+        postgresql_where=sa.text("held_by <> '{}'::text[]"),
+    )
+    op.create_index("inventory_snapshots_interval_idx", "inventory_snapshots", ["tenant_id", "received_at", "node_id"])
     op.create_table(
         "node_image_cache",
         sa.Column("node_id", sa.Text(), nullable=False),
@@ -98,6 +106,8 @@ def downgrade() -> None:
     for table in ("bookings", "allocations", "node_image_cache"):
         op.drop_table(table)
     op.drop_index("inventory_snapshots_interval_idx", table_name="inventory_snapshots")
+    op.drop_index("node_inventory_held_idx", table_name="node_inventory")
+    op.drop_column("node_inventory", "held_by")
     op.drop_column("node_inventory", "gpu_models_version")
     op.drop_index("nodes_hardware_key_idx", table_name="nodes")
     for column in (
