@@ -12,8 +12,7 @@ from domain import disk_identity, mac
 from domain.availability import of_number, of_text
 from domain.documents.gpus import Gpu
 from domain.sections import gpu_uuid
-
-_LATER: Final = "kept as a value; identity rules for UUIDs and serials come in part 3"
+from domain.smbios import identifying_serial, identifying_uuid
 
 
 def placeholders(files: Sequence[Path]) -> Concluded:
@@ -25,7 +24,9 @@ def placeholders(files: Sequence[Path]) -> Concluded:
             shown = repr(entry.get("v", entry.get("prefix", entry.get("pattern", entry.get("case")))))
             said = judge(entry["v"]) if judge and "v" in entry else "no rule: a pattern, not a value"
             rows.append((kind, shown, said))
-    return Concluded("mac.identity, gpu_uuid, fabric_fact, canonical_wwn, of_text", aligned(rows))
+    return Concluded(
+        "identifying_serial, identifying_uuid, mac.identity, gpu_uuid, fabric_fact, canonical_wwn", aligned(rows)
+    )
 
 
 def sentinels(files: Sequence[Path]) -> Concluded:
@@ -40,9 +41,9 @@ def sentinels(files: Sequence[Path]) -> Concluded:
     return Concluded("of_number on each number; the exporter's text has no reader", aligned([head, *rows]))
 
 
-def _text(value: str | None) -> str:
+def _text(value: str, identity: Callable[[str], str | None]) -> str:
     availability = of_text(value)
-    return unknown(availability.value) if availability.value != "known" else _LATER
+    return unknown(availability.value) if availability.value != "known" else _identifies(identity(value))
 
 
 def _identifies(identity: object) -> str:
@@ -56,8 +57,8 @@ def _cluster(value: str) -> str:
 
 
 _JUDGES: Final[dict[str, Callable[[Any], str]]] = {
-    "serial": _text,
-    "system_uuid": _text,
+    "serial": lambda value: _text(value, identifying_serial),
+    "system_uuid": lambda value: _text(value, identifying_uuid),
     "mac": lambda value: _identifies(mac.identity(value)),
     "gpu_uuid": lambda value: _identifies(gpu_uuid(Gpu(uuid=value))),
     "gpu_cluster_uuid": _cluster,

@@ -14,6 +14,7 @@ from agent.host.system import collect_system
 from bench.cases.answer import Concluded
 from bench.cases.gpus import NODE
 from bench.cases.host import collected
+from bench.cases.identifiers import key_lines
 from bench.cases.lines import aligned, section_facts, unknown
 from bench.cases.source import MemorySource
 from domain.device import Device
@@ -68,7 +69,8 @@ def dmidecode(files: Sequence[Path]) -> Concluded:
         elif separator and (title, name) in _DMI_FILES:
             tree.setdefault(f"/sys/class/dmi/id/{_DMI_FILES[title, name]}", f"{value}\n".encode())
     section, notes = collected("system", MemorySource(tree), collect_system)
-    return Concluded("system collector, sysfs built from the listing", section_facts(section, notes.missing))
+    lines = [*section_facts(section, notes.missing), *key_lines({"system": section})]
+    return Concluded("system collector, sysfs built from the listing", lines)
 
 
 def infiniband(files: Sequence[Path]) -> Concluded:

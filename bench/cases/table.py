@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from bench.cases import gpu_names, gpus, host, identity, listings, nvml
+from bench.cases import gpu_names, gpus, host, identifiers, identity, listings, nvml
 from bench.cases.answer import Rule, no_reader
 
 _TEXT: Final = "text of a tool for people; the product asks the kernel or the driver"
@@ -34,5 +34,6 @@ RULES: Final = (
 CATALOGS: Final = (
     Rule("gpu_names.md", gpu_names.names_with_memory),
     Rule("gpu_pci_ids.md", gpu_names.driver_names),
+    Rule("smbios_placeholders.md", identifiers.placeholder_catalog),
 )
 """Lists for people, in the folder of cases itself, that the product can be held against."""

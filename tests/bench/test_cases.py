@@ -110,9 +110,14 @@ def test_gpus_are_a_line_each_in_an_order_of_their_own(tmp_path: Path) -> None:
     write(tmp_path, "smi/two.xml", smi_log([whole, card]))
     text = run(tmp_path)["smi/two.xml"]
     assert "GPUs reversed the same bytes, no change" in text
-    assert f"{card.uuid} NVIDIA H100 80GB HBM3 H100-SXM5-80GB H100 81559 MiB 00000000:18:00.0 no completed/success" in text
+    assert (
+        f"{card.uuid} NVIDIA H100 80GB HBM3 H100-SXM5-80GB H100 81559 MiB 00000000:18:00.0 no completed/success" in text
+    )
     assert "on: gi2 19968 MiB (ci0 profile unknown); gi9 19968 MiB (ci0 profile unknown)" in text
-    assert f"{whole.uuid} NVIDIA H100 80GB HBM3 H100-SXM5-80GB H100 81559 MiB 00000000:20:00.0 yes completed/success" in text
+    assert (
+        f"{whole.uuid} NVIDIA H100 80GB HBM3 H100-SXM5-80GB H100 81559 MiB 00000000:20:00.0 yes completed/success"
+        in text
+    )
     assert "no multi-node domain, health unknown (unknown)" in text
 
 
@@ -194,13 +199,16 @@ def test_other_listings_become_what_sysfs_would_say(tmp_path: Path) -> None:
     )
     found = run(tmp_path)
     assert "systemSerial 'MADEUP1' vendor 'Example'" in found["dmi/a.txt"]
+    assert "(not trusted: fewer than two independent identifiers)" in found["dmi/a.txt"]
+    assert "systemSerial 'MADEUP1' counts as madeup1" in found["dmi/a.txt"]
     assert "node/nic/mlx5_0 unknown 1: InfiniBand 400 Gbit/s" in found["ib/sysfs-class-infiniband-a.txt"]
     assert found["smi/lspci-a.txt"].endswith("2 functions listed, 1 are NVIDIA GPUs 00000008:06:00.0")
 
 
 def test_placeholders_are_judged_by_the_rule_of_their_kind(tmp_path: Path) -> None:
     kinds = {
-        "serial": [{"v": "None"}, {"v": "MADEUP1"}],
+        "serial": [{"v": "None"}, {"v": "MADEUP1"}, {"v": "Default string"}],
+        "system_uuid": [{"v": "03000200-0400-0500-0006-000700080009"}],
         "mac": [{"v": "ee:ee:ee:ee:ee:ee"}, {"v": "0c:42:a1:00:00:01"}],
         "gpu_cluster_uuid": [{"v": "00000000-0000-0000-0000-000000000000"}],
     }
@@ -209,11 +217,54 @@ def test_placeholders_are_judged_by_the_rule_of_their_kind(tmp_path: Path) -> No
     found = run(tmp_path)
     text = found["identity/placeholders.json"]
     assert "'None' unknown (unknown)" in text
-    assert "'MADEUP1' kept as a value; identity rules for UUIDs and serials come in part 3" in text
+    assert "'MADEUP1' IDENTIFIES as madeup1" in text
+    assert "'Default string' no identity" in text
+    assert "'03000200-0400-0500-0006-000700080009' no identity" in text
     assert "'ee:ee:ee:ee:ee:ee' no identity" in text
     assert "'0c:42:a1:00:00:01' IDENTIFIES as 0c:42:a1:00:00:01" in text
     assert "no multi-node domain" in text
     assert found["nvml/dcgm.prom"].endswith("9223372036854775794 unknown unknown")
+
+
+def test_the_catalog_of_placeholders_is_held_against_the_rules(tmp_path: Path) -> None:
+    (tmp_path / "smbios_placeholders.md").write_text(
+        """
+# Values
+## UUIDs
+| value | source |
+|---|---|
+| 00010203-0405-0607-0809-0A0B0C0D0E0F | here |
+| 7f0e0c2a-51d3-4c8a-9f5e-3a1b2c4d5e6f ; Not Settable | there |
+
+Look bad but are real
+- 00000000-0000-0000-0000-AC1F6Bxxxxxx: one board each.
+
+## Serial numbers, board serials
+Default string \u00b7 all zeros (/^0+$/) \u00b7 MADEUP1 \u00b7
+t.b.d \u00b7 To be filled by O.E.M (no final dot)
+
+## MAC addresses
+| value | why |
+|---|---|
+| any with bit 0x02 set | local |
+| 00:50:56:C0:*, 0c:42:a1:00:00:01 | host adapters, and one that is real |
+""",
+        encoding="utf-8",
+    )
+    [block] = catalog_blocks(tmp_path, CATALOGS)
+    verdicts = [" ".join(line.split()).partition("' ")[2] for line in block.lines[1:]]
+    assert verdicts == [
+        "no identity",
+        "IDENTIFIES as 2a0c0e7fd3518a4c9f5e3a1b2c4d5e6f",
+        "no identity",
+        "IDENTIFIES as 00000000000000000000ac1f6b4c2d1e",
+        "no identity",
+        "IDENTIFIES as madeup1",
+        "no identity",
+        "no identity",
+        "no identity",
+        "IDENTIFIES as 0c:42:a1:00:00:01",
+    ]
 
 
 def test_catalogs_of_names_are_read_with_the_memory_they_tell(tmp_path: Path) -> None:
