@@ -11,6 +11,9 @@ import typer
 from agent.client import Connection
 from agent.host.options import HostOptions
 from agent.identity import default_state_dir
+from agent.wire import Label
+from domain.errors import InvalidInput
+from domain.labels import GivenLabel, given_labels
 
 TOKEN_BYTES_MAX: Final = 4096
 
@@ -72,6 +75,11 @@ FabricsOption = Annotated[
     typer.Option("--fabric", metavar="NAME=DEVICE,…", help="A fabric and the RDMA devices on it; repeatable."),
 ]
 
+LabelsOption = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="KEY=VALUE", help="A label of the node, such as zone=a; repeatable."),
+]
+
 
 def connection(server: str, token: str | None, token_file: Path | None) -> Connection:
     """Return where to report to; raises BadParameter (a usage error) for what cannot be right."""
@@ -110,6 +118,21 @@ def host_options(
         engine_dirs=None if engine_dirs is None else tuple(engine_dirs),
         fabrics=named,
     )
+
+
+def labels_of(texts: list[str] | None) -> tuple[Label, ...] | None:
+    """Return the labels given, None when none are; raises BadParameter for one that cannot be."""
+    if texts is None:
+        return None
+    pairs = [text.partition("=") for text in texts]
+    for key, separator, _ in pairs:
+        if not separator:
+            raise typer.BadParameter(f"--label {key!r}: KEY=VALUE is expected, such as zone=a")
+    try:
+        labels = given_labels("--label", [GivenLabel(key, value) for key, _, value in pairs])
+    except InvalidInput as refusal:
+        raise typer.BadParameter(refusal.message) from refusal
+    return tuple(Label(key=key, value=value) for key, value in labels.items())
 
 
 def state_dir_or_default(state_dir: Path | None) -> Path:

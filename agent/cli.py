@@ -21,6 +21,7 @@ from agent.arguments import (
     HostnameOption,
     IdentityOption,
     ImageDirsOption,
+    LabelsOption,
     Output,
     OutputOption,
     ServerOption,
@@ -30,6 +31,7 @@ from agent.arguments import (
     WeightsDirsOption,
     connection,
     host_options,
+    labels_of,
     state_dir_or_default,
 )
 from agent.capture import capture as capture_host
@@ -50,7 +52,7 @@ from agent.report import Reported, report_once
 from agent.signals import until_signalled
 from agent.simulator.command import simulate
 from agent.watch import Fingerprint, hardware_fingerprint
-from agent.wire import Hello
+from agent.wire import Hello, Label
 from domain.identity_key import IdentityKey, NeedsState
 
 app = typer.Typer(
@@ -101,6 +103,7 @@ def once(  # noqa: PLR0913 - each is an option of the command line
     weights_dir: WeightsDirsOption = None,
     engine_dir: EngineDirsOption = None,
     fabric: FabricsOption = None,
+    label: LabelsOption = None,
 ) -> None:
     """Report one inventory and leave; the status is 0 only when the server has applied it."""
     with one_line_failures():
@@ -108,12 +111,13 @@ def once(  # noqa: PLR0913 - each is an option of the command line
         options = host_options(image_dir, weights_dir, engine_dir, fabric)
         if nvidia_smi is not None and from_capture is not None:
             raise WronglyCalled("--nvidia-smi and --from-capture are two recorded hosts: give one of them")
+        said = _Said(hostname, labels=labels_of(label))
         if nvidia_smi is not None:
-            subject = _recorded(read_smi_file(nvidia_smi, identity_key), hostname)
+            subject = _recorded(read_smi_file(nvidia_smi, identity_key), said)
         elif from_capture is not None:
-            subject = _recorded(read_capture(from_capture, identity_key), hostname)
+            subject = _recorded(read_capture(from_capture, identity_key), said)
         else:
-            machine = _this_machine(identity_key, hostname, state_dir, options)
+            machine = _this_machine(identity_key, state_dir, options, said)
             subject = _Subject(machine.hello(), machine.collect())
         reported = asyncio.run(_report(target, subject, wait))
     if output is Output.JSON:
@@ -143,12 +147,15 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     weights_dir: WeightsDirsOption = None,
     engine_dir: EngineDirsOption = None,
     fabric: FabricsOption = None,
+    label: LabelsOption = None,
 ) -> None:
     """Keep this machine in the fleet until SIGINT or SIGTERM: heartbeats, and a new inventory when it changed."""
     with one_line_failures():
         target = connection(server, token, token_file)
         options = host_options(image_dir, weights_dir, engine_dir, fabric)
-        machine = _this_machine(identity_key, hostname, state_dir, options, management_address)
+        # Without an option it says that there are none: a label taken out of its configuration goes.
+        said = _Said(hostname, management_address, labels_of(label) or ())
+        machine = _this_machine(identity_key, state_dir, options, said)
         asyncio.run(_run(target, machine, Timing(heartbeat=interval)))
 
 
@@ -205,6 +212,15 @@ app.command()(simulate)
 
 
 @dataclass(frozen=True, slots=True)
+class _Said:
+    """What the command line says of the machine; None is left as the server knows it."""
+
+    hostname: str | None = None
+    management_address: str | None = None
+    labels: tuple[Label, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Subject:
     """What `once` reports: this machine or a recorded one."""
 
@@ -215,19 +231,11 @@ class _Subject:
 class _ThisMachine(LiveHost):
     """The machine the agent runs on, with who it is."""
 
-    def __init__(
-        self,
-        source: Source,
-        options: HostOptions,
-        key: IdentityKey,
-        hostname: str | None,
-        management_address: str | None,
-    ) -> None:
+    def __init__(self, source: Source, options: HostOptions, key: IdentityKey, said: _Said) -> None:
         super().__init__(source, options)
         self.key = key
         self._source = source
-        self._hostname = hostname
-        self._management_address = management_address
+        self._said = said
 
     def fingerprint(self) -> Fingerprint:
         return hardware_fingerprint(self._source)
@@ -235,26 +243,22 @@ class _ThisMachine(LiveHost):
     def hello(self) -> Hello:
         return introduction(
             self.key.text,
-            hostname=self._hostname or identity.hostname(self._source),
+            hostname=self._said.hostname or identity.hostname(self._source),
             boot_id=identity.boot_id(self._source),
-            management_address=self._management_address,
+            management_address=self._said.management_address,
+            labels=self._said.labels,
         )
 
 
-def _this_machine(
-    explicit: str | None,
-    hostname: str | None,
-    state_dir: Path | None,
-    options: HostOptions,
-    management_address: str | None = None,
-) -> _ThisMachine:
+def _this_machine(explicit: str | None, state_dir: Path | None, options: HostOptions, said: _Said) -> _ThisMachine:
     source = live_source()
     key = identity.node_identity(explicit, source, os.environ, state_dir_or_default(state_dir), uuid.uuid4)
-    return _ThisMachine(source, options, key, hostname, management_address)
+    return _ThisMachine(source, options, key, said)
 
 
-def _recorded(host: RecordedHost, hostname: str | None) -> _Subject:
-    return _Subject(introduction(host.key.text, hostname=hostname or host.hostname), host.inventory)
+def _recorded(host: RecordedHost, said: _Said) -> _Subject:
+    hostname = said.hostname or host.hostname
+    return _Subject(introduction(host.key.text, hostname=hostname, labels=said.labels), host.inventory)
 
 
 async def _report(target: Connection, subject: _Subject, seconds_max: float) -> Reported:

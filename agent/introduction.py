@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from agent.wire import PROTOCOL, Hello
+from agent.wire import PROTOCOL, Hello, Label
 
 AGENT_VERSION: Final = version("fleetgraph")
 
@@ -16,6 +16,7 @@ def introduction(
     hostname: str | None = None,
     boot_id: str | None = None,
     management_address: str | None = None,
+    labels: tuple[Label, ...] | None = None,
 ) -> Hello:
     """Return a hello of this agent; what is not known stays unsaid, so that the server keeps what it knows."""
     return Hello(
@@ -25,4 +26,5 @@ def introduction(
         agent_version=AGENT_VERSION,
         protocol=PROTOCOL,
         management_address=management_address or UNSET,
+        labels=UNSET if labels is None else labels,
     )

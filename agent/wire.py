@@ -48,6 +48,13 @@ class SectionHash(Message, frozen=True):
     sha256: str
 
 
+class Label(Message, frozen=True):
+    """A label that the agent is configured with."""
+
+    key: str
+    value: str
+
+
 class Hello(Message, frozen=True, omit_defaults=True):
     """Who the node is; what is unset is left as the server knows it."""
 
@@ -58,6 +65,7 @@ class Hello(Message, frozen=True, omit_defaults=True):
     protocol: str | UnsetType = UNSET
     features: tuple[str, ...] | UnsetType = UNSET
     management_address: str | UnsetType = UNSET
+    labels: tuple[Label, ...] | UnsetType = UNSET
     hashes: tuple[SectionHash, ...] | UnsetType = UNSET
 
 

@@ -69,6 +69,20 @@ def test_once_reports_a_recorded_host_and_prints_one_json_object(
     assert set(server.only.contents) == {"gpus"}
 
 
+def test_labels_of_the_command_line_are_said_and_otherwise_left_unsaid(
+    server: FakeServer, url: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "smi.xml").write_bytes(log(gpu_block()))
+    called = ("once", "--server", url, "--token", TOKEN, "--nvidia-smi", str(tmp_path / "smi.xml"))
+    done = agent(environment, *called, "--label", "zone=a", "--label", "note=x=y")
+    # A value holds no `=`; the key is what stands before the first.
+    assert (done.returncode, "'x=y' is no value" in done.stderr) == (2, True)
+    assert agent(environment, *called, "--label", "zone=a", "--label", "spot=").returncode == 0
+    assert server.only.hello["labels"] == [{"key": "zone", "value": "a"}, {"key": "spot", "value": ""}]
+    assert agent(environment, *called).returncode == 0
+    assert "labels" not in server.only.hello
+
+
 def test_once_reports_this_machine_in_eight_sections(
     server: FakeServer, url: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -107,6 +121,8 @@ def test_a_capture_is_reported_as_the_machine_it_was_made_on(
         (("--server", "URL", "--token", "x", "--nvidia-smi", "/none.xml"), 2, "cannot read /none.xml"),
         (("--server", "URL", "--token", "x", "--identity", "two words"), 2, "printable"),
         (("--server", "URL", "--token", "x", "--fabric", "rail"), 2, "NAME=DEVICE"),
+        (("--server", "URL", "--token", "x", "--label", "zone"), 2, "KEY=VALUE is expected"),
+        (("--server", "URL", "--token", "x", "--label", "gpu.model=H100"), 2, "told by the inventory"),
     ],
 )
 @pytest.mark.usefixtures("log_settings")
@@ -142,6 +158,7 @@ def test_run_ends_well_on_a_signal_and_its_log_is_json_without_the_token(
         command, env={**environment, "FLEETGRAPH_TOKEN": TOKEN}, stderr=subprocess.PIPE, text=True
     )
     until_heard(server, process, reports=3)
+    assert server.only.hello["labels"] == []  # so that one taken out of the configuration goes
     process.send_signal(number)
     _, stderr = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 0, stderr
