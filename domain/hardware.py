@@ -49,14 +49,15 @@ def seen_identity(known: Hardware, sections: Mapping[str, Section]) -> Identity:
     return identify(evidence_of(sections, known.evidence), known.evidence)
 
 
-def is_second_machine(known: Hardware, seen: Identity, *, came_back: bool) -> bool:
+def is_second_machine(known: Hardware, sections: Mapping[str, Section], *, came_back: bool) -> bool:
     """Say whether the report is another machine's, which takes turns with the one that the node has.
 
     `came_back` says that the reported hardware was the node's shortly before what it has now. Hardware that changes
     once is an exchange; once two machines are known, the other one is not taken for the node until an operator decides.
     """
-    is_known = known.conflict is HardwareConflict.TWO_MACHINES
-    return (came_back or is_known) and is_another_machine(known.evidence, seen.evidence)
+    if not came_back and known.conflict is not HardwareConflict.TWO_MACHINES:
+        return False
+    return is_another_machine(known.evidence, seen_identity(known, sections).evidence)
 
 
 def next_hardware(

@@ -10,7 +10,7 @@ from domain.documents.document import Section
 from domain.documents.gpus import GpusSection
 from domain.documents.nics import NicKind, NicsSection
 from domain.documents.system import SystemSection
-from domain.hardware_key import Evidence, Field
+from domain.hardware_key import Evidence, Field, normalized
 from domain.identity_score import is_another_machine
 from domain.sections import gpu_uuid, section_of
 from domain.smbios import identifying_serial, identifying_uuid
@@ -82,7 +82,7 @@ def _of_nics(section: NicsSection) -> tuple[list[Evidence], bool]:
             continue
         address = mac.canonical(nic.permanent_mac)
         if address is not None:
-            found[address] = mac.identity(nic.permanent_mac) is None
+            found[address] = normalized(Field.PERMANENT_MAC, address) is None
         elif _is_failing(section, f"nics.{place}.permanentMac", nic.permanent_mac):
             in_full = False
     return [

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from domain import mac
@@ -62,6 +63,8 @@ class Identity:
     evidence: tuple[Evidence, ...]
 
 
+# An identity is looked at several times while its report is applied.
+@lru_cache(maxsize=8192)
 def normalized(field: Field, value: str) -> str | None:
     """Return the one text of equal identifiers, or None when the value identifies nothing."""
     match field:
@@ -93,7 +96,8 @@ def identities(evidence: Iterable[Evidence]) -> dict[Field, frozenset[str]]:
 def identify(evidence: Sequence[Evidence], last: Sequence[Evidence] = ()) -> Identity:
     """Return the identity that evidence makes, each entry compared with the last identity."""
     known = identities(evidence)
-    compared = in_order(_compared(each, identities(last)) for each in evidence) if last else in_order(evidence)
+    before = identities(last)
+    compared = in_order(_compared(each, before) for each in evidence) if last else in_order(evidence)
     uuid = min(known.get(Field.PRODUCT_UUID, ()), default=None)
     serial = next((min(known[field]) for field in SERIALS if field in known), None)
     addresses = sorted(known.get(Field.PERMANENT_MAC, ()))

@@ -59,6 +59,8 @@ def score(one: Sequence[Evidence], other: Sequence[Evidence]) -> Score:
 
 def is_another_machine(one: Sequence[Evidence], other: Sequence[Evidence]) -> bool:
     """Say whether nothing of one machine is in the other, and enough is known of both to tell."""
+    if not one or not other:
+        return False
     found = score(one, other)
     return found.verdict is Verdict.DIFFERENT and len(found.differing) >= CONTRADICTIONS_MIN
 

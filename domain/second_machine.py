@@ -7,7 +7,7 @@ from typing import Final
 from domain import events
 from domain.conditions import Condition, merge_no_schedule_reasons, transition
 from domain.events import PlannedEvent
-from domain.hardware import Hardware, conflict_observed, is_second_machine, seen_identity, with_second_machine
+from domain.hardware import Hardware, conflict_observed, is_second_machine, with_second_machine
 from domain.inventory import NodeState, Report
 
 WHY: Final = (
@@ -28,8 +28,7 @@ class SecondMachine:
 
 def second_machine(state: NodeState, report: Report, now: datetime) -> SecondMachine | None:
     """Say what to do with the set when it is not of the machine that the node has; None when it is."""
-    seen = seen_identity(state.hardware, report.sections)
-    if not is_second_machine(state.hardware, seen, came_back=report.came_back):
+    if not is_second_machine(state.hardware, report.sections, came_back=report.came_back):
         return None
     hardware = with_second_machine(state.hardware)
     observed = conflict_observed(hardware, {})

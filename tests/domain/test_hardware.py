@@ -95,8 +95,7 @@ def test_the_same_report_again_leaves_everything_as_it_was(trusted: bool, confli
 
 
 def test_hardware_that_changes_once_is_an_exchange() -> None:
-    seen = seen_identity(FIRST, _machine("2"))
-    assert not is_second_machine(FIRST, seen, came_back=False)
+    assert not is_second_machine(FIRST, _machine("2"), came_back=False)
     assert second_machine(STATE, _report(_machine("2")), T0) is None
 
 
