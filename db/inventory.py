@@ -93,8 +93,8 @@ join inventory_sections s using (node_id, name, sha256)
 _APPLIED = """
 update node_inventory n set applied = n.reported, applied_digest = a.digest, applied_at = now(),
     snapshot_id = a.snapshot_id, gpu_models_version = $5, replan = false, failed = null, failed_at = null, error = null,
-    held_by = array(select jsonb_array_elements_text(a.held_by))
-from unnest($1::text[], $2::text[], $3::text[], $4::jsonb[]) as a (node_id, digest, snapshot_id, held_by)
+    held_by = array(select jsonb_array_elements_text($4::jsonb -> a.node_id))
+from unnest($1::text[], $2::text[], $3::text[]) as a (node_id, digest, snapshot_id)
 where n.node_id = a.node_id
 """
 _FAILED = """
@@ -220,7 +220,7 @@ async def mark_applied(tx: Transaction, applied: Sequence[Applied], gpu_models_v
             [each.node_id for each in applied],
             [each.digest for each in applied],
             [each.snapshot_id for each in applied],
-            [list(each.held_by) for each in applied],
+            {each.node_id: list(each.held_by) for each in applied if each.held_by},
             gpu_models_version,
         )
 
