@@ -16,7 +16,8 @@ from db.identifiers import new_id
 from domain.ids import AllocationId, DeviceId, NodeId, TenantId
 from domain.room import Span
 
-_BOOKED: Final = "select device_id from bookings where node_id = any ($1) and during @> now()"
+# Whoever plans devices may have begun before a booking that was committed meanwhile.
+_BOOKED: Final = "select device_id from bookings where node_id = any ($1) and during @> clock_timestamp()"
 # Two requests of one shard wait for each other. What else takes the key waits for nothing worse.
 _LOCK_SHARD: Final = "select pg_advisory_xact_lock(hashtextextended($1::text || '/' || $2::text, 20260714))"
 _LOCK_NODE: Final = "select id from nodes where tenant_id = $1 and id = $2 for no key update"

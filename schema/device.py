@@ -28,11 +28,16 @@ class Device(RowTyped, NodeInterface):
     device_class: DeviceClass = strawberry.field(name="class", description="What it is.")
     bookable: bool = strawberry.field(description="It is an atom: it can be booked by itself.")
     healthy: bool = strawberry.field(description="Nothing known is wrong with it.")
-    missing: bool = strawberry.field(description="The node no longer reports it, but it is still booked.")
+    missing: bool = strawberry.field(
+        description="The node no longer reports it, or its pool no longer divides GPUs so, but it is still booked."
+    )
     partition_pending: bool = strawberry.field(description="Its MIG mode is about to change.")
     gpu_product: str | None = strawberry.field(description="Normalized product, such as `H100-SXM5-80GB`.")
     gpu_model: str | None = strawberry.field(description="Family, such as `H100`.")
-    vram_gib: float | None = strawberry.field(name="vramGiB", description="Memory in GiB.")
+    vram_gib: float | None = strawberry.field(
+        name="vramGiB",
+        description="Memory in GiB: a compute instance shares that of its GPU instance, a slot that of its GPU.",
+    )
     index: int | None = strawberry.field(description="Order in the driver; never a key.")
     pci_bus_id: str | None = strawberry.field(description="Canonical PCI address.")
     numa_node: int | None = strawberry.field(description="NUMA node it is attached to.")
@@ -49,6 +54,9 @@ class Device(RowTyped, NodeInterface):
 
     node: LazyComputeNode = strawberry.field(description="The node that has it.")
     parent: "Device | None" = strawberry.field(description="The device it is a part of.")
+    children: list["Device"] = strawberry.field(
+        description="Its parts: the MIG instances or slots of a GPU, the virtual functions of a network port."
+    )
     bookings: list[Booking] = strawberry.field(description="What holds it, now or later, the earliest first.")
     not_known: list[UnknownFact] = strawberry.field(description="Facts without a value, and why.")
 

@@ -27,6 +27,7 @@ DEVICES: Final = declare(
         relations={
             "node": Relation(NodeRow, ((_nodes.c.id, devices.c.node_id),)),
             "parent": Relation(DeviceRow, ((devices.c.id, devices.c.parent_id),)),
+            "children": Relation(DeviceRow, ((devices.c.parent_id, devices.c.id),), many=True, order=BY_ID, size=8),
             "not_known": unknown_facts(devices.c.not_known),
             "bookings": bookings_of(devices.c.id, devices.c.node_id),
         },

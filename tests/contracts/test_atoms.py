@@ -1,0 +1,199 @@
+"""Atoms from the report to the API, for pools of each sharing, through pool changes and bookings."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from db.database import Database
+from reconcilers.inventory import apply_pending, conflicts
+from tests.support.booking import book, end_bookings
+from tests.support.server import RunningServer, hello, ingest, running_server
+from web.app import utc_now
+
+WHOLE = {"uuid": "GPU-whole", "pciBusId": "00000000:18:00.0", "vramMiB": 81920}
+PARTED = {
+    "uuid": "GPU-parted",
+    "pciBusId": "00000000:2A:00.0",
+    "migMode": {"current": True, "pending": True},
+    "migInstances": [
+        {"gi": 1, "ci": 0, "profile": "1c.3g.40gb", "memoryMiB": 40960},
+        {"gi": 1, "ci": 1, "profile": "2c.3g.40gb", "memoryMiB": 40960},
+    ],
+}
+CHANGING = {"uuid": "GPU-changing", "pciBusId": "00000000:3A:00.0", "migMode": {"current": False, "pending": True}}
+NICS = {"nics": [{"name": "eth0", "permanentMac": "0c:42:a1:00:00:01", "vfs": [{"index": 0}, {"index": 1}]}]}
+MACHINE = {"gpus": {"enumeration": "complete", "gpus": [WHOLE, PARTED, CHANGING]}, "nics": NICS}
+
+CREATE_SITE = 'mutation { createSite(input: {name: "here", iamRegion: "eu-1"}) { id } }'
+CREATE_POOL = "mutation ($input: PoolInput!) { createPool(input: $input) { id } }"
+UPDATE_POOL = "mutation ($id: ID!, $input: PoolPatch!) { updatePool(id: $id, input: $input) { id } }"
+ASSIGN = "mutation ($id: ID!, $pool: ID) { assignPool(id: $id, poolId: $pool) { id } }"
+DEVICES = """
+query ($id: ID!) { computeNode(id: $id) { devices(first: 200) { nodes {
+    id class bookable healthy missing partitionPending vramGiB parent { id } children { id }
+} } } }
+"""
+
+
+@pytest.fixture
+async def server(database: Database) -> Any:  # noqa: ANN401 - a generator of servers
+    """A server whose reconcilers are run by the test."""
+    async with running_server(database, reconcile=False) as running:
+        yield running
+
+
+async def _pool(server: RunningServer, name: str, **given: Any) -> str:  # noqa: ANN401 - fields of PoolInput
+    sites = (await server.operator.data("{ sites { nodes { id } } }"))["sites"]["nodes"]
+    site = sites[0] if sites else (await server.operator.data(CREATE_SITE))["createSite"]
+    made = await server.operator.data(
+        CREATE_POOL, input={"name": name, "siteId": site["id"], "class": "VPS_HOST", **given}
+    )
+    return str(made["createPool"]["id"])
+
+
+async def _assign(server: RunningServer, node_id: str, pool_id: str | None) -> None:
+    await server.operator.data(ASSIGN, id=node_id, pool=pool_id)
+
+
+async def _node(database: Database, server: RunningServer, machine: Mapping[str, Any] = MACHINE) -> str:
+    node_id = await hello(server.agent, "n1")
+    await ingest(server.agent, node_id, machine)
+    await apply_pending(database, utc_now)
+    return node_id
+
+
+async def _devices(server: RunningServer, node_id: str) -> dict[str, dict[str, Any]]:
+    found = await server.operator.data(DEVICES, id=node_id)
+    return {device["id"]: device for device in found["computeNode"]["devices"]["nodes"]}
+
+
+async def _atoms(server: RunningServer, node_id: str) -> list[str]:
+    return [device["id"] for device in (await _devices(server, node_id)).values() if device["bookable"]]
+
+
+async def _counts(database: Database) -> tuple[int, int]:
+    async with database.transaction() as tx:
+        snapshots = await tx.value("select count(*) from inventory_snapshots")
+        told = await tx.value("select count(*) from outbox where type = 'node.inventory.changed'")
+    return snapshots, told
+
+
+FUNCTIONS = ["0c:42:a1:00:00:01/vf0", "0c:42:a1:00:00:01/vf1"]
+INSTANCES = ["GPU-parted/gi1/ci0", "GPU-parted/gi1/ci1"]
+
+
+@pytest.mark.parametrize(
+    ("given", "atoms"),
+    [
+        ({}, ["GPU-whole"]),
+        ({"sharing": "MIG"}, []),
+        ({"sharing": "TIMESLICE"}, [f"GPU-whole/s{number}" for number in range(4)]),
+        ({"sharing": "MPS"}, [f"GPU-whole/s{number}" for number in range(10)]),
+        ({"sharing": "MPS", "policy": {"sharing": {"replicas": 2}}}, ["GPU-whole/s0", "GPU-whole/s1"]),
+        ({"class": "METAL_DEDICATED"}, ["GPU-whole", "node"]),
+    ],
+)
+async def test_a_pool_divides_its_nodes_and_moving_out_undoes_it(
+    database: Database, server: RunningServer, given: dict[str, Any], atoms: list[str]
+) -> None:
+    node_id = await _node(database, server)
+    before = await _devices(server, node_id)
+    counted = await _counts(database)
+    await _assign(server, node_id, await _pool(server, "one", **given))
+    assert (await apply_pending(database, utc_now)).done == 1
+    expected = [*FUNCTIONS, *INSTANCES, *(node_id if atom == "node" else atom for atom in atoms)]
+    assert sorted(await _atoms(server, node_id)) == sorted(expected)
+    devices = await _devices(server, node_id)
+    changing = [device for each, device in devices.items() if each.startswith("GPU-changing")]
+    assert changing
+    assert all(device["partitionPending"] and not device["bookable"] for device in changing)
+    await _assign(server, node_id, None)
+    await apply_pending(database, utc_now)
+    assert await _devices(server, node_id) == before
+    assert await _counts(database) == counted
+    assert (await apply_pending(database, utc_now)).done == 0
+
+
+async def test_parts_and_their_parents_name_each_other(database: Database, server: RunningServer) -> None:
+    devices = await _devices(server, await _node(database, server))
+    assert devices["GPU-parted"]["children"] == [{"id": each} for each in INSTANCES]
+    assert devices["0c:42:a1:00:00:01"]["children"] == [{"id": each} for each in FUNCTIONS]
+    assert devices["GPU-whole"]["children"] == []
+    assert [devices[each]["parent"] for each in INSTANCES] == [{"id": "GPU-parted"}] * 2
+    assert [devices[each]["vramGiB"] for each in INSTANCES] == [40.0, 40.0]
+
+
+async def test_a_pool_that_changes_pulls_nothing_from_under_a_booking(
+    database: Database, server: RunningServer
+) -> None:
+    node_id = await _node(database, server, {"gpus": {"enumeration": "complete", "gpus": [WHOLE]}})
+    pool_id = await _pool(server, "one", sharing="TIMESLICE")
+    await _assign(server, node_id, pool_id)
+    await apply_pending(database, utc_now)
+    await book(database, node_id, "GPU-whole/s3")
+    counted = await _counts(database)
+    await server.operator.data(UPDATE_POOL, id=pool_id, input={"sharing": "EXCLUSIVE"})
+    await apply_pending(database, utc_now)
+    devices = await _devices(server, node_id)
+    assert list(devices) == ["GPU-whole", "GPU-whole/s3"]
+    held = devices["GPU-whole/s3"]
+    assert (held["bookable"], held["healthy"], held["missing"]) == (True, True, True)
+    assert not devices["GPU-whole"]["bookable"]
+
+    # While the booking lasts there is nothing to plan; once it has ended, the node is as its pool says.
+    assert (await conflicts(database).activate()).done == 0
+    await end_bookings(database, "GPU-whole/s3")
+    assert (await conflicts(database).activate()).done == 1
+    await apply_pending(database, utc_now)
+    assert await _atoms(server, node_id) == list(await _devices(server, node_id)) == ["GPU-whole"]
+    assert (await conflicts(database).activate()).done == 0
+    assert await _counts(database) == counted
+
+
+async def test_a_gpu_booked_whole_is_divided_when_its_booking_ends(database: Database, server: RunningServer) -> None:
+    node_id = await _node(database, server, {"gpus": {"enumeration": "complete", "gpus": [WHOLE]}})
+    await book(database, node_id, "GPU-whole")
+    await _assign(server, node_id, await _pool(server, "one", sharing="MPS", policy={"sharing": {"replicas": 1}}))
+    await apply_pending(database, utc_now)
+    assert await _atoms(server, node_id) == ["GPU-whole"]
+    await end_bookings(database, "GPU-whole")
+    assert (await conflicts(database).activate()).done == 1
+    await apply_pending(database, utc_now)
+    assert await _atoms(server, node_id) == ["GPU-whole/s0"]
+
+
+async def test_a_vanished_device_stays_while_it_is_booked_and_leaves_afterwards(
+    database: Database, server: RunningServer
+) -> None:
+    node_id = await _node(database, server)
+    await book(database, node_id, "GPU-whole", FUNCTIONS[1])
+    await ingest(
+        server.agent,
+        node_id,
+        {"gpus": {"enumeration": "complete", "gpus": [PARTED]}, "nics": {"nics": [{**NICS["nics"][0], "vfs": []}]}},
+    )
+    await apply_pending(database, utc_now)
+    devices = await _devices(server, node_id)
+    assert {each for each, device in devices.items() if device["missing"]} == {"GPU-whole", FUNCTIONS[1]}
+    assert not devices["GPU-whole"]["healthy"]
+    assert FUNCTIONS[0] not in devices
+    await end_bookings(database, "GPU-whole", FUNCTIONS[1])
+    await conflicts(database).activate()
+    await apply_pending(database, utc_now)
+    assert set(await _devices(server, node_id)) == {"0c:42:a1:00:00:01", "GPU-parted", *INSTANCES}
+
+
+async def test_functions_that_come_and_go_are_no_change_of_hardware(database: Database, server: RunningServer) -> None:
+    node_id = await _node(database, server)
+    port = NICS["nics"][0]
+    await ingest(server.agent, node_id, {"nics": {"nics": [{**port, "vfs": [{"index": 7}]}]}})
+    await apply_pending(database, utc_now)
+    async with database.transaction() as tx:
+        told = await tx.fetch(
+            "select type, payload from outbox where type <> 'node.condition.changed' order by sequence"
+        )
+    assert [row.type for row in told] == ["node.inventory.changed", "node.inventory.changed"]
+    assert told[1].payload["changes"] == []
+    devices = await _devices(server, node_id)
+    assert [each for each in devices if "/vf" in each] == ["0c:42:a1:00:00:01/vf7"]
