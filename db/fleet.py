@@ -6,6 +6,7 @@ from typing import Any
 
 from db.database import Row, Transaction
 from domain.ids import NodeId, PoolId, SiteId, TenantId
+from domain.node import Trust
 
 _ADD_SITE = """
 insert into sites (id, tenant_id, name, iam_region, kind) values ($1, $2, $3, $4, $5)
@@ -26,6 +27,15 @@ returning 'Pool' as typename, *
 _REPLAN_POOL = """
 update node_inventory i set replan = true from nodes n
 where n.pool_id = $1 and n.tenant_id = $2 and i.node_id = n.id and not i.replan
+"""
+_SET_TRUST = "update nodes set trust = $3 where tenant_id = $1 and id = $2 returning id"
+# What a tenant reported is forgotten, not applied: the next report is the first.
+_END_ADVISORY = """
+update node_inventory i set reported = null, reported_at = null, missing = '{}', applied = null, applied_digest = null,
+    failed = null, failed_at = null, error = null, replan = false
+from nodes n
+where n.tenant_id = $1 and n.id = $2 and n.trust <> $3 and i.node_id = n.id and i.applied_digest like 'advisory:%'
+returning i.node_id
 """
 _ASSIGN = """
 with assigned as (
@@ -122,3 +132,13 @@ async def assign_pool(tx: Transaction, tenant_id: TenantId, node_id: NodeId, poo
 async def pools_of_nodes(tx: Transaction, node_ids: Sequence[NodeId]) -> list[Row]:
     """Return (node_id, pool_class, sharing, policy) of those nodes that are in a pool, of whatever tenant."""
     return await tx.fetch(_OF_NODES, list(node_ids))
+
+
+async def set_trust(tx: Transaction, tenant_id: TenantId, node_id: NodeId, trust: Trust) -> bool:
+    """Say whose word a node's reports are; False when the tenant has no such node."""
+    return await tx.value(_SET_TRUST, tenant_id, node_id, trust.value) is not None
+
+
+async def end_advisory(tx: Transaction, tenant_id: TenantId, node_id: NodeId) -> bool:
+    """Forget what was reported under a tenant's control; False when nothing was, or the tenant still has control."""
+    return await tx.value(_END_ADVISORY, tenant_id, node_id, Trust.TENANT_CONTROLLED.value) is not None

@@ -20,12 +20,14 @@ class PlannedEvent:
     payload: dict[str, JsonValue]
 
 
-def inventory_changed(digest: str, sections: Sequence[str], changes: Sequence[Change]) -> PlannedEvent:
+def inventory_changed(
+    digest: str, sections: Sequence[str], changes: Sequence[Change], *, advisory: bool = False
+) -> PlannedEvent:
     """Tell that a node's set of sections changed; `snapshotId` is added by who appends the snapshot."""
     payload: dict[str, JsonValue] = {
         "digest": digest,
         "sections": list(sections),
-        "advisory": False,
+        "advisory": advisory,
         "changes": [{"type": change.type.value, **_change(change)} for change in changes],
     }
     return PlannedEvent(INVENTORY_CHANGED, payload)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from domain import events
+from domain.cached_images import CachedImage, ImageCachePlan, plan_image_cache
 from domain.changes.gpus import is_complete
 from domain.conditions import Condition, inventory_conditions, merge_no_schedule_reasons, transition
 from domain.device import MIB_PER_GIB, is_place_id
@@ -41,6 +42,7 @@ class NodeState:
     hardware: Hardware
     held_by: tuple[DeviceId, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    images: tuple[CachedImage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,7 @@ class InventoryOutcome:
     hardware: Hardware
     labels: Mapping[str, str]
     events: tuple[PlannedEvent, ...]
+    images: ImageCachePlan = field(default_factory=ImageCachePlan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +103,10 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
     owned = [written[each.type] for each in said if each.type in written]
     reasons = merge_no_schedule_reasons(state.no_schedule_reasons, owned)
     labels = inventory_labels(state.labels, report.sections, _planned(state.devices, plan))
+    images = plan_image_cache(state.images, report.sections)
     stands = (state.hardware, state.no_schedule_reasons, state.held_by, dict(state.labels))
     is_as_written = (hardware, reasons, plan.held_by, labels) == stands
-    if not is_new_set and not (plan.upsert or plan.delete or conditions) and is_as_written:
+    if not is_new_set and not (plan.upsert or plan.delete or conditions or images) and is_as_written:
         return Unchanged()
     digest = inventory_digest(report.hashes)
     changed_sections = _changed_names(state.applied or {}, report.hashes)
@@ -117,6 +121,27 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
         hardware=hardware,
         labels=labels,
         events=(*set_events, *map(events.hardware_changed, changes), *map(events.condition_changed, conditions)),
+        images=images,
+    )
+
+
+def advisory_report(state: NodeState, report: Report) -> InventoryOutcome | Unchanged:
+    """Decide what a report under a tenant's control changes: its history, and nothing else (rule 9)."""
+    if state.applied is not None and dict(state.applied) == dict(report.hashes):
+        return Unchanged()
+    digest = inventory_digest(report.hashes)
+    changed_sections = _changed_names(state.applied or {}, report.hashes)
+    changes = diff(state.sections, report.sections) if state.applied is not None else ()
+    return InventoryOutcome(
+        digest=digest,
+        changed_sections=changed_sections,
+        changes=changes,
+        devices=DevicePlan((), (), (), state.held_by),
+        conditions=(),
+        no_schedule_reasons=state.no_schedule_reasons,
+        hardware=state.hardware,
+        labels=state.labels,
+        events=(events.inventory_changed(digest, changed_sections, changes, advisory=True),),
     )
 
 

@@ -15,6 +15,7 @@ from db import conditions as condition_store
 from db import devices as device_store
 from db import events as event_store
 from db import hardware as hardware_store
+from db import images as image_store
 from db import inventory as store
 from db import labels as label_store
 from db import snapshots as snapshot_store
@@ -24,6 +25,7 @@ from db.database import TRANSIENT, Database, Row, Transaction
 from db.events import NewEvent
 from db.fleet import pools_of_nodes
 from db.identifiers import new_id_after
+from db.images import NodeImages
 from db.inventory import Applied
 from db.snapshots import NewSnapshot
 from domain.digest import inventory_digest
@@ -33,11 +35,13 @@ from domain.errors import InvalidSection
 from domain.gpu_models import GPU_MODELS_VERSION
 from domain.hardware import seen_identity
 from domain.ids import DeviceId, NodeId, SnapshotId, TenantId
-from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report, claimed_device_ids
+from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, claimed_device_ids
+from domain.node import Trust
 from domain.pool import PoolClass, Sharing
 from domain.pool_policy import read_policy
 from domain.second_machine import WHY, SecondMachine, second_machine
 from domain.sections import decode
+from domain.trust import is_advisory, marked, take_report
 from reconcilers.loop import Activation, Reconciler
 
 BATCH_MAX: Final = 64
@@ -133,13 +137,17 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
     claims = await _load(tx, rows)
     holders = await _key_holders(tx, claims)
     for claim in claims:
-        refused = second_machine(claim.state, claim.report, now)
+        trust = Trust(claim.row.trust)
+        controlled = trust is Trust.TENANT_CONTROLLED
+        refused = None if controlled else second_machine(claim.state, claim.report, now)
         if refused is not None:
             await _refuse(tx, claim, refused)
             continue
         # The same set planned anew (a conflict ended) keeps its snapshot.
         snapshot_id = claim.row.snapshot_id
-        outcome = apply_report(claim.state, replace(claim.report, key_holders=_others(holders, claim)), now)
+        report = replace(claim.report, key_holders=_others(holders, claim))
+        outcome = take_report(claim.state, report, trust, claim.row.applied_digest, now)
+        noted = controlled
         held_by = claim.state.held_by
         match outcome:
             case InventoryOutcome():
@@ -151,10 +159,11 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
                     # Whoever comes later in the batch with the same key is not the first.
                     holders.setdefault(outcome.hardware.key, (claim.node_id, claim.tenant_id))
             case Unchanged():
-                pass
+                noted = is_advisory(claim.row.applied_digest)
             case _:
                 assert_never(outcome)
-        standing.append(Applied(claim.node_id, inventory_digest(claim.report.hashes), snapshot_id, held_by))
+        digest = marked(inventory_digest(claim.report.hashes), advisory=noted)
+        standing.append(Applied(claim.node_id, digest, snapshot_id, held_by))
     await _save(tx, decisions)
     await store.mark_applied(tx, standing, GPU_MODELS_VERSION)
 
@@ -191,6 +200,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
     for condition in await condition_store.conditions_of_nodes(tx, node_ids):
         conditions.setdefault(condition.node_id, []).append(condition)
     booked = await booked_devices(tx, node_ids)
+    images = await image_store.images_of_nodes(tx, node_ids)
     # In a statement after the claim's, which sees what was committed while the claim waited for its rows.
     divisions = {row.node_id: _division(row) for row in await pools_of_nodes(tx, node_ids)}
     reported = {NodeId(row.node_id): sections(NodeId(row.node_id), row.reported) for row in rows}
@@ -214,6 +224,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 hardware=hardware_store.hardware_of(row),
                 labels=row.inventory_labels,
                 held_by=tuple(row.held_by),
+                images=tuple(images[row.node_id]),
             ),
             Report(
                 hashes=row.reported,
@@ -298,6 +309,14 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
             (decision.claim.node_id, decision.outcome.labels)
             for decision in decisions
             if decision.outcome.labels != decision.claim.state.labels
+        ],
+    )
+    await image_store.save_images(
+        tx,
+        [
+            NodeImages(decision.claim.tenant_id, decision.claim.node_id, decision.outcome.images)
+            for decision in decisions
+            if decision.outcome.images
         ],
     )
     await condition_store.save_conditions(

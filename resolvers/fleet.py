@@ -11,6 +11,7 @@ from db.identifiers import new_id
 from domain.access import Permission
 from domain.errors import Conflict, NotFound
 from domain.ids import NodeId, PoolId, SiteId
+from domain.node import Trust
 from domain.pool_policy import read_policy
 from domain.texts import given_text, required_text
 from resolvers import reading
@@ -95,4 +96,24 @@ async def assign_pool(context: Context, node_id: str, pool_id: str | None) -> On
         if not await store.assign_pool(tx, tenant_id, NodeId(node_id), PoolId(pool_id) if pool_id else None):
             raise NotFound(f"no node {node_id!r}")
     context.services.database.inventory_pending.set()
+    return reading.node(context, node_id)
+
+
+async def set_trust(context: Context, node_id: str, trust: Trust) -> One:
+    """Say whose word a node's reports are; raises NotFound."""
+    tenant_id = context.require(Permission.OPERATE)
+    await reading.node(context, node_id).load(context)
+    async with context.transaction() as tx:
+        await store.set_trust(tx, tenant_id, NodeId(node_id), trust)
+    return reading.node(context, node_id)
+
+
+async def end_advisory_inventory(context: Context, node_id: str) -> One:
+    """Take the next report of a node for real; raises NotFound, or Conflict when there is nothing to end."""
+    tenant_id = context.require(Permission.OPERATE)
+    await reading.node(context, node_id).load(context)
+    async with context.transaction() as tx:
+        ended = await store.end_advisory(tx, tenant_id, NodeId(node_id))
+    if not ended:
+        raise Conflict("its inventory is not advisory, or a tenant still controls it: setTrust takes control back")
     return reading.node(context, node_id)

@@ -181,6 +181,13 @@ class NodeFilter:
     text: str | None = strawberry.field(
         default=None, description="Part of the host name, the display name or the identity key, in any case."
     )
+    image: list[str] | None = strawberry.field(
+        default=None, description="With an image of any of these references or digests in its cache."
+    )
+    weights: str | None = strawberry.field(
+        default=None,
+        description="With model weights at this very path; a node that was not asked for its weights fits too.",
+    )
     selector: str | None = strawberry.field(
         default=None,
         description="A label selector as Kubernetes writes it, with comparisons: "
@@ -200,6 +207,8 @@ def node_query(given: NodeFilter | None) -> NodeQuery:
         states=listed("filter.state", given.state),
         provision_states=listed("filter.provisionState", given.provision_state),
         text=given.text,
+        images=listed("filter.image", given.image),
+        weights=given.weights,
         selector=parse(given.selector) if given.selector else (),
     )
 

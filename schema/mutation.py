@@ -17,6 +17,7 @@ from schema.allocating import AllocateInput, AllocateResult
 from schema.allocation import Allocation
 from schema.arguments import Id
 from schema.compute_node import ComputeNode
+from schema.enums import Trust
 from schema.labels import DriverInput, LabelInput, drivers_given, labels_given
 from schema.objects import Info
 from schema.scalars import Base64, Cursor
@@ -304,3 +305,18 @@ class Mutation:
     ) -> list[Allocation]:
         """Release."""
         return cast("list[Allocation]", await allocations.release(info.context, shard_id, replica_id))
+
+    @strawberry.mutation(description="Say whose word a node's reports are.")
+    async def set_trust(
+        self,
+        info: Info,
+        id: Id,  # noqa: A002 - contract
+        trust: Annotated[Trust, strawberry.argument(description="Under a tenant's control, reports are history only.")],
+    ) -> ComputeNode:
+        """Set a node's trust."""
+        return cast("ComputeNode", await fleet.set_trust(info.context, id, trust))
+
+    @strawberry.mutation(description="Take the next report of a node for real, after a tenant controlled it.")
+    async def end_advisory_inventory(self, info: Info, id: Id) -> ComputeNode:  # noqa: A002 - contract
+        """End a node's advisory inventory."""
+        return cast("ComputeNode", await fleet.end_advisory_inventory(info.context, id))

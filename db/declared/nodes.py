@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from db import selectors
 from db.declared.allocations import allocations_of
+from db.declared.images import has_image, may_have_weights
 from db.declared.labels import LABELS_OF_NODE
 from db.declared.placement import unschedulable_reasons
 from db.declared.snapshots import AS_OF, NEWEST_FIRST, snapshots
@@ -25,7 +26,7 @@ from db.tables import (
     SnapshotRow,
     table_of,
 )
-from db.views.filters import one_of
+from db.views.filters import TEXTS, one_of
 from db.views.view import Expression, Filter, Joined, Relation, View, Where, declare
 from domain.node import LEASE_SECONDS, SETTLED_STATES, Connectivity, NodeState, ProvisionState
 from domain.selector import Requirement
@@ -149,6 +150,8 @@ NODES: Final = declare(
             "pool_id": one_of(nodes.c.pool_id),
             "state": one_of(STATE),
             "provision_state": one_of(nodes.c.provision_state),
+            "image": Filter(has_image, (TEXTS,), lambda names: (tuple(names),), skewed=True),
+            "weights": Filter(may_have_weights),
             "text": Filter(_searched, (sa.Text(),), _contains, skewed=True),
         },
     ),
@@ -167,10 +170,20 @@ class NodeQuery:
     provision_states: tuple[str, ...] = ()
     text: str | None = None
     selector: tuple[Requirement, ...] = ()
+    images: tuple[str, ...] = ()
+    weights: str | None = None
 
     def lists(self) -> tuple[tuple[str, ...], ...]:
         """Return every list of the query, for its bounds."""
-        return (self.ids, self.tenant_ids, self.site_ids, self.pool_ids, self.states, self.provision_states)
+        return (
+            self.ids,
+            self.tenant_ids,
+            self.site_ids,
+            self.pool_ids,
+            self.states,
+            self.provision_states,
+            self.images,
+        )
 
     def where(self) -> tuple[Where, ...]:
         """Return the query as conditions."""
@@ -181,6 +194,8 @@ class NodeQuery:
             "pool_id": self.pool_ids,
             "state": self.states,
             "provision_state": self.provision_states,
+            "image": self.images,
+            "weights": self.weights,
             "text": self.text,
         }
         found = [NODES.where(name, value) for name, value in given.items() if value]
