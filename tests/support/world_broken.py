@@ -1,0 +1,76 @@
+"""Rows that no code of ours writes: what a field promises is not there, or belongs to another tenant."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from domain.events import CONDITION_CHANGED, INVENTORY_CHANGED
+from tests.support.world_fleet import Rows, an_id, condition_rows, device_rows, liveness_rows, node_rows, place_rows
+from tests.support.world_history import RECEIVED, event_rows, inventory_rows, snapshot_rows, stored_sections
+
+
+def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str]) -> dict[str, Rows]:
+    """Return the rows by table; `theirs` are another tenant's ids."""
+    sites, pools = place_rows(tenant_id, base)
+    nodes = node_rows(tenant_id, base, 8, sites, pools)
+    nodes[1]["provision_state"] = "elsewhere"
+    nodes[2]["power"] = "ON"
+    nodes[4]["agent_labels"] = {"a": None, "b": 1, "c": {"d": True}}
+    nodes[5]["site_id"] = theirs["sites"]
+    pools[1]["site_id"] = theirs["sites"]
+    conditions = condition_rows(nodes)
+    conditions[0]["status"] = "maybe"
+    devices = device_rows(nodes)
+    devices[0]["node_id"] = theirs["nodes"]
+    devices[1]["parent_id"] = theirs["devices"]
+    devices[2]["not_known"] = {"a": "who knows", "b": None}
+    devices[3]["device_class"] = "toaster"
+    devices[4]["attributes"] = [1, None]
+    snapshots = snapshot_rows(nodes, base)
+    snapshots[1]["sections"] = {**snapshots[1]["sections"], "os": None, "sound": "0" * 64}
+    stored = stored_sections(nodes[:1])
+    stored[0]["tenant_id"] = theirs["sites"]
+    inventories = inventory_rows(nodes)
+    del inventories[0]
+    return {
+        "sites": sites,
+        "pools": pools,
+        "nodes": nodes,
+        "node_liveness": liveness_rows(nodes),
+        "node_conditions": conditions,
+        "devices": devices,
+        "inventory_sections": stored,
+        "inventory_snapshots": snapshots,
+        "node_inventory": inventories,
+        "events": _events(tenant_id, nodes, snapshots, base, head, theirs),
+    }
+
+
+def _events(  # noqa: PLR0917 - what events speak of
+    tenant_id: str, nodes: Rows, snapshots: Rows, base: int, head: int, theirs: Mapping[str, str]
+) -> Rows:
+    sound = event_rows(tenant_id, nodes, snapshots, base, head)
+    change = {"type": "node.gpu.missing", "before": None, "after": None}
+    payloads: list[tuple[str, Any]] = [
+        (INVENTORY_CHANGED, {}),
+        (INVENTORY_CHANGED, {"snapshotId": theirs["inventory_snapshots"], "sections": None, "changes": None}),
+        (INVENTORY_CHANGED, {"snapshotId": "x", "digest": "d", "sections": [], "advisory": None, "changes": [change]}),
+        (INVENTORY_CHANGED, {"snapshotId": "x", "changes": [{**change, "type": "node.gpu.sold", "deviceId": "x"}]}),
+        ("node.gpu.missing", {"before": 1}),
+        ("node.gpu.missing", {"type": "node.gpu.added", "deviceId": None, "snapshotId": None}),
+        (CONDITION_CHANGED, {"condition": None, "status": "maybe", "noSchedule": None, "reason": "r"}),
+        (CONDITION_CHANGED, {"condition": "x", "status": None}),
+        ("node.teleported", [1, {"a": None}]),
+    ]
+    rows = [
+        {
+            **sound[0],
+            "position": sound[-1]["position"] + number,
+            "id": an_id("evt", base + 1_000 + number),
+            "node_id": theirs["nodes"],
+            "type": type_,
+            "payload": payload,
+            "at": RECEIVED[0],
+        }
+        for number, (type_, payload) in enumerate(payloads, start=1)
+    ]
+    return [*sound, *rows]
