@@ -175,15 +175,8 @@ class NodeQuery:
 
     def lists(self) -> tuple[tuple[str, ...], ...]:
         """Return every list of the query, for its bounds."""
-        return (
-            self.ids,
-            self.tenant_ids,
-            self.site_ids,
-            self.pool_ids,
-            self.states,
-            self.provision_states,
-            self.images,
-        )
+        listed = (self.ids, self.tenant_ids, self.site_ids, self.pool_ids, self.states, self.provision_states)
+        return (*listed, self.images, (self.weights,) if self.weights else ())
 
     def where(self) -> tuple[Where, ...]:
         """Return the query as conditions."""
