@@ -43,6 +43,7 @@ from domain.second_machine import WHY, SecondMachine, second_machine
 from domain.sections import decode
 from domain.trust import is_advisory, marked, take_report
 from reconcilers.loop import Activation, Reconciler
+from reconcilers.moves import PlannedNode, follow_moves
 
 BATCH_MAX: Final = 64
 PAUSE_SECONDS: Final = 1.0
@@ -295,6 +296,7 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
     ]
     if await device_store.save_devices(tx, upserts) != len(upserts):
         raise DeviceTakenMeanwhile
+    await follow_moves(tx, [_planned(decision) for decision in decisions])
     await hardware_store.save_hardware(
         tx,
         [
@@ -336,6 +338,13 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
         ],
     )
     await event_store.write_events(tx, [event for decision in decisions for event in _events(decision)])
+
+
+def _planned(decision: _Decision) -> PlannedNode:
+    claim = decision.claim
+    return PlannedNode(
+        claim.tenant_id, claim.node_id, decision.snapshot_id, claim.state.devices, decision.outcome.devices
+    )
 
 
 def _events(decision: _Decision) -> list[NewEvent]:

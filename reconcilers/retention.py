@@ -1,10 +1,14 @@
-"""Retention: the log forgets its oldest events, and says so to cursors that are older."""
+"""Retention: the log forgets its oldest events, and says so to cursors that are older.
+
+Where hardware left is forgotten with the events that told it.
+"""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
 from db.database import Database
+from db.departures import forget_departures
 from db.events import forget_events
 from reconcilers.loop import Activation, Reconciler
 
@@ -17,6 +21,7 @@ def retention(database: Database, kept: timedelta, now: Callable[[], datetime]) 
     async def activate() -> Activation:
         async with database.transaction() as tx:
             floor = await forget_events(tx, now() - kept)
+            await forget_departures(tx, now() - kept)
         # A floor that moved may have more behind it.
         return Activation(0 if floor is None else 1, more=floor is not None)
 

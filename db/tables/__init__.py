@@ -7,7 +7,7 @@ from sqlmodel import SQLModel
 
 from db.tables.access import ApiTokenRow, TenantRow
 from db.tables.booking import AllocationRow, BookingRow
-from db.tables.device import DeviceRow
+from db.tables.device import DepartureRow, DeviceRow
 from db.tables.event import EventRow, FeedHeadRow, OutboxRow
 from db.tables.fleet import PoolRow, SiteRow
 from db.tables.image import CachedImageRow
@@ -28,6 +28,7 @@ __all__ = [
     "BookingRow",
     "CachedImageRow",
     "ConditionRow",
+    "DepartureRow",
     "DeviceRow",
     "EventRow",
     "FeedHeadRow",

@@ -44,3 +44,16 @@ class DeviceRow(SQLModel, table=True):
     attributes: dict[str, object] = columns.jsonb()
     not_known: dict[str, str] = columns.jsonb()
     updated_at: Moment = columns.moment(now=True)
+
+
+class DepartureRow(SQLModel, table=True):
+    """Hardware that left a node and has turned up nowhere yet, with the snapshot in which it was gone."""
+
+    __tablename__ = "device_departures"
+    __table_args__ = (sa.Index("device_departures_at_idx", "at"),)
+
+    device_id: str = columns.text_key()
+    tenant_id: str = columns.reference("tenants.id")
+    node_id: str = columns.reference("nodes.id", index=True, on_delete="CASCADE")
+    snapshot_id: str = columns.text()
+    at: Moment = columns.moment(now=True)

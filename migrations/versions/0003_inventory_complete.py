@@ -99,11 +99,26 @@ def upgrade() -> None:
     )
     op.create_index("bookings_node_idx", "bookings", ["node_id", ends])
     op.create_index("bookings_allocation_idx", "bookings", ["allocation_id"])
+    op.create_table(
+        "device_departures",
+        sa.Column("device_id", sa.Text(), nullable=False),
+        sa.Column("tenant_id", sa.Text(), nullable=False),
+        sa.Column("node_id", sa.Text(), nullable=False),
+        sa.Column("snapshot_id", sa.Text(), nullable=False),
+        sa.Column("at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["node_id"], ["nodes.id"], name=op.f("device_departures_node_id_fkey"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.id"], name=op.f("device_departures_tenant_id_fkey")),
+        sa.PrimaryKeyConstraint("device_id", name=op.f("device_departures_pkey")),
+    )
+    op.create_index("device_departures_at_idx", "device_departures", ["at"])
+    op.create_index(op.f("device_departures_node_id_idx"), "device_departures", ["node_id"])
 
 
 def downgrade() -> None:
     """Undo the change."""
-    for table in ("bookings", "allocations", "node_image_cache"):
+    for table in ("device_departures", "bookings", "allocations", "node_image_cache"):
         op.drop_table(table)
     op.drop_index("inventory_snapshots_interval_idx", table_name="inventory_snapshots")
     op.drop_index("node_inventory_held_idx", table_name="node_inventory")
