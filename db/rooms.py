@@ -11,6 +11,7 @@ from sqlalchemy.types import TypeEngine
 
 from db import bookings as store
 from db.database import Row, Transaction
+from db.declared.allocations import unended
 from db.declared.capacity import TAKES_NEW_WORK
 from db.declared.nodes import NODES, nodes
 from db.devices import device_of, devices_of_nodes
@@ -82,13 +83,13 @@ def _candidates(shape: Shape) -> Compiled:
     atom, held = _devices.alias("atom"), _bookings.alias("held")
     in_the_way = (
         sa.select(held.c.id)
-        .where(held.c.device_id == atom.c.id, held.c.during.op("&&")(sa.func.tstzrange(start, end)))
-        .correlate_except(held)
+        .where(held.c.device_id == atom.c.id, unended(held.c.during))
+        .where(held.c.during.op("&&")(sa.func.tstzrange(start, end)))
     )
     free = (
-        sa.select(sa.func.count())
+        sa.select(atom.c.node_id)
         .where(
-            atom.c.node_id == nodes.c.id,
+            atom.c.tenant_id == draft.tenant,
             atom.c.device_class == device_class,
             atom.c.bookable,
             atom.c.healthy,
@@ -98,13 +99,19 @@ def _candidates(shape: Shape) -> Compiled:
             sa.or_(numa.is_(None), atom.c.numa_node == numa),
             sa.not_(in_the_way.exists()),
         )
-        .correlate_except(atom)
-        .scalar_subquery()
+        .subquery("free")
     )
-    columns = [("id", nodes.c.id), ("open", TAKES_NEW_WORK), ("reasons", sa.func.cardinality(_REASONS)), ("free", free)]
+    columns = [("id", nodes.c.id), ("open", TAKES_NEW_WORK), ("reasons", sa.func.cardinality(_REASONS))]
     found = opened.select(columns).subquery("found")
-    fitting = sa.select(found.c.id).where(found.c.open, found.c.free >= count)
-    return compile_statement(fitting.order_by(found.c.reasons, found.c.free, found.c.id).limit(most))
+    number = sa.func.count(free.c.node_id)
+    fitting = (
+        sa.select(found.c.id)
+        .select_from(found.outerjoin(free, free.c.node_id == found.c.id))
+        .where(found.c.open)
+        .group_by(found.c.id, found.c.reasons)
+        .having(number >= count)
+    )
+    return compile_statement(fitting.order_by(found.c.reasons, number, found.c.id).limit(most))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +140,11 @@ async def candidates(
 
 
 async def rooms_of(tx: Transaction, tenant_id: TenantId, node_ids: Sequence[NodeId]) -> dict[NodeId, Room]:
-    """Return what these nodes of the tenant have to give."""
+    """Return what these nodes of the tenant have to give, in their order."""
     asked = Asked((NODES.where("id", node_ids),))
     compiled = _hosts(asked.shape)
-    hosts = await tx.fetch(compiled.text, *compiled.arguments([tenant_id, *asked.values()]))
+    known = {row.id: row for row in await tx.fetch(compiled.text, *compiled.arguments([tenant_id, *asked.values()]))}
+    hosts = [known[node_id] for node_id in node_ids if node_id in known]
     found = [NodeId(host.id) for host in hosts]
     devices = _by_node(await devices_of_nodes(tx, found))
     bookings = _by_node(await store.bookings_of_nodes(tx, found))

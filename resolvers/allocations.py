@@ -30,8 +30,11 @@ from resolvers.reading import refuse_wide_filter
 
 CANDIDATES_MAX: Final = 256
 """Nodes that are looked at for one request; the ones with the best prospects come first."""
+_LOOKED_AT_ONCE: Final = 16
 ATTEMPTS_MAX: Final = 8
-"""Nodes that are tried after others took what was free on them a moment before."""
+"""Nodes that are tried, one after another, when others took what was free on them a moment before."""
+SEARCHES_MAX: Final = 4
+"""Times that nodes are looked for anew after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,11 @@ class Given:
     query: NodeQuery | None = None
     what_if: bool = False
 
+    @property
+    def is_on_one_node(self) -> bool:
+        """Whether the node is named, by its id or by its devices."""
+        return self.node_id is not None or bool(self.request.device_ids)
+
 
 async def allocate(context: Context, given: Given) -> Placement:
     """Claim what is asked for, whole or not at all; a shard that asks for the same again gets what it has.
@@ -67,15 +75,18 @@ async def allocate(context: Context, given: Given) -> Placement:
     check_request(given.request)
     given_text("nodeId", given.node_id)
     given = replace(given, request=replace(given.request, where=_where(given)))
-    prospects = await _prospects(context, tenant_id, given)
-    if isinstance(prospects, Placement):
-        return prospects
     refused: list[NoRoom] = []
-    for node_id in prospects[:ATTEMPTS_MAX]:
-        try:
-            return await _place(context, tenant_id, given, node_id)
-        except NoRoom as refusal:
-            refused.append(refusal)
+    for _ in range(SEARCHES_MAX):
+        prospects = await _prospects(context, tenant_id, given)
+        if isinstance(prospects, Placement):
+            return prospects
+        for node_id in prospects[:ATTEMPTS_MAX]:
+            try:
+                return await _place(context, tenant_id, given, node_id)
+            except NoRoom as refusal:
+                refused.append(refusal)
+        if given.is_on_one_node:
+            break
     raise refused[0]
 
 
@@ -103,7 +114,7 @@ def _where(given: Given) -> dict[str, JsonValue]:
     query = given.query
     if query is None:
         return {"nodeId": given.node_id}
-    if given.node_id is not None or given.request.device_ids:
+    if given.is_on_one_node:
         raise InvalidInput("filter: the node is named already, by nodeId or deviceIds; give one of them")
     refuse_wide_filter(*query.lists(), text=query.text)
     named = {name: value for name, value in asdict(query).items() if value and name != "selector"}
@@ -158,21 +169,20 @@ async def _fitting(tx: Transaction, tenant_id: TenantId, given: Given) -> list[N
             f"count: no node that fits and takes new work has {asked.count} free {asked.facts.device_class} devices "
             "like that"
         )
-    found: list[NodeId] = []
-    refused: list[NoRoom] = []
-    known = await rooms.rooms_of(tx, tenant_id, node_ids)
-    for node_id in node_ids:
-        try:
-            decide(known[node_id], asked, span)
-        except NoRoom as refusal:
-            refused.append(refusal)
-        else:
-            found.append(node_id)
-    if not found:
-        raise NoRoom(
-            f"none of the {len(node_ids)} nodes that come nearest has it all; {node_ids[0]}: {refused[0].message}"
-        )
-    return found
+    first_refusal: NoRoom | None = None
+    for start in range(0, len(node_ids), _LOOKED_AT_ONCE):
+        found: list[NodeId] = []
+        for node_id, room in (await rooms.rooms_of(tx, tenant_id, node_ids[start : start + _LOOKED_AT_ONCE])).items():
+            try:
+                decide(room, asked, span)
+            except NoRoom as refusal:
+                first_refusal = first_refusal or refusal
+            else:
+                found.append(node_id)
+        if found:
+            return found
+    why = first_refusal.message if first_refusal else ""
+    raise NoRoom(f"none of the {len(node_ids)} nodes that come nearest has it all; the first: {why}")
 
 
 async def _place(context: Context, tenant_id: TenantId, given: Given, node_id: NodeId) -> Placement:

@@ -127,6 +127,16 @@ async def test_clients_that_want_any_atom_get_as_many_as_there_are(server: Runni
     assert codes == {"CONFLICT"}
 
 
+async def test_clients_that_want_the_same_node_spread_over_the_others(
+    server: RunningServer, database: Database
+) -> None:
+    node_ids = [await hello(server.agent, f"n{number:02}") for number in range(12)]
+    for number, node_id in enumerate(node_ids):
+        await add_atoms(database, node_id, f"GPU-{number:02}")
+    found = await asyncio.gather(*(allocate(server.operator, f"s{number}", count=1) for number in range(12)))
+    assert sorted(each["node"]["id"] for each in found) == sorted(node_ids)
+
+
 async def test_the_constraint_refuses_what_is_written_past_the_use_case(
     server: RunningServer, database: Database, node: str
 ) -> None:
