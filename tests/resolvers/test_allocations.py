@@ -32,6 +32,9 @@ query ($id: ID!) { computeNode(id: $id) { allocations { id shardId devices { id 
 DEVICE = """
 query ($id: ID!) { device(id: $id) { bookings { id allocation { id shardId } during { from to } } } }
 """
+HEALTH = """
+query ($id: ID!) { computeNode(id: $id) { allocations { degradedReasons devices { id } } } }
+"""
 TABLES = ("allocations", "bookings", "devices", "nodes", "outbox", "events")
 
 
@@ -449,3 +452,21 @@ async def test_an_agent_may_not(server: RunningServer, node: str) -> None:
     assert (await refused(server.agent, "s1", nodeId=node, count=1))[0] == "FORBIDDEN"
     answer = await server.agent.send(RELEASE, shard="s1")
     assert answer["errors"][0]["extensions"]["code"] == "FORBIDDEN"
+
+
+async def test_a_reported_gpu_that_vanishes_while_it_is_held_stays_until_it_is_released(server: RunningServer) -> None:
+    def gpus(*uuids: str) -> dict[str, Any]:
+        listed = [{"uuid": uuid, "name": "NVIDIA H100 80GB HBM3", "vramMiB": 81559} for uuid in uuids]
+        return {"gpus": {"enumeration": "complete", "gpus": listed}}
+
+    both = [f"GPU-{digit * 8}-0000-4000-8000-000000000000" for digit in "12"]
+    node_id = await report(server.agent, "n1", gpus(*both))
+    made = await allocate(server.operator, "s1", count=2, selector={"gpuModel": "H100"})
+    assert ids(made) == both
+    await report(server.agent, "n1", gpus(both[0]))
+    [held] = (await server.operator.data(HEALTH, id=node_id))["computeNode"]["allocations"]
+    assert held == {"degradedReasons": [f"AtomUnhealthy: {both[1]}"], "devices": [{"id": each} for each in both]}
+    assert (await refused(server.operator, "s2", deviceIds=[both[1]]))[0] == "CONFLICT"
+    await release(server.operator, shard="s1")
+    assert (await refused(server.operator, "s2", deviceIds=[both[1]]))[1].endswith("is missing")
+    assert ids(await allocate(server.operator, "s2", count=1)) == [both[0]]
