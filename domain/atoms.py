@@ -21,13 +21,18 @@ def divide(node_id: NodeId, hardware: Iterable[Device], division: Division) -> I
     is about to change. A partitioned GPU has no slots, whatever its pool says: there is no whole to share.
     """
     found = list(hardware)
-    gpus = {device.id: _with_mode(device) for device in found if device.device_class is DeviceClass.GPU}
     partitioned = {device.parent_id for device in found if device.device_class is DeviceClass.GPU_MIG}
-    partitioned |= {gpu.id for gpu in gpus.values() if mig_mode(gpu).get("current") is True}
+    gpus = {
+        device.id: _divided(device, division, has_instances=device.id in partitioned)
+        for device in found
+        if device.device_class is DeviceClass.GPU
+    }
     for device in found:
         match device.device_class:
             case DeviceClass.GPU:
-                yield from _gpu(gpus[device.id], division, is_partitioned=device.id in partitioned)
+                yield gpus[device.id]
+                if device.id not in partitioned:
+                    yield from _slots(gpus[device.id], division)
             case DeviceClass.GPU_MIG if device.parent_id in gpus:
                 yield _part_of(gpus[device.parent_id], device)
             case _:
@@ -42,16 +47,16 @@ def mig_mode(gpu: Device) -> Mapping[str, JsonValue]:
     return mode if isinstance(mode, Mapping) else {}
 
 
-def _with_mode(gpu: Device) -> Device:
+def _divided(gpu: Device, division: Division, *, has_instances: bool) -> Device:
     mode = mig_mode(gpu)
     is_pending = len(mode) > 1 and mode["current"] is not mode["pending"]
-    return replace(gpu, partition_pending=is_pending)
+    is_whole = not has_instances and mode.get("current") is not True
+    is_atom = is_whole and not is_pending and division.sharing is Sharing.EXCLUSIVE
+    return replace(gpu, bookable=is_atom, partition_pending=is_pending)
 
 
-def _gpu(gpu: Device, division: Division, *, is_partitioned: bool) -> Iterator[Device]:
-    is_atom = division.sharing is Sharing.EXCLUSIVE and not is_partitioned and not gpu.partition_pending
-    yield replace(gpu, bookable=is_atom)
-    for number in range(0 if is_partitioned else division.slots):
+def _slots(gpu: Device, division: Division) -> Iterator[Device]:
+    for number in range(0 if mig_mode(gpu).get("current") is True else division.slots):
         slot = Device(
             id=DeviceId(f"{gpu.id}/s{number}"),
             node_id=gpu.node_id,
