@@ -7,7 +7,8 @@ import asyncpg
 import pytest
 
 from db.database import Database
-from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report
+from domain.inventory import InventoryOutcome, NodeState, Unchanged
+from domain.trust import take_report
 from reconcilers import inventory
 from reconcilers.inventory import apply_pending, conflicts
 from tests.support.server import STATUS, RunningServer, applied, hello, ingest, report, running_server
@@ -40,12 +41,12 @@ async def test_a_node_that_cannot_be_applied_keeps_its_last_good_inventory_and_s
     await apply_pending(database, utc_now)
     last_good = (await _status(server, bad))["latestSnapshot"]
 
-    def failing(state: NodeState, given: Report, now: Any) -> Outcome:  # noqa: ANN401 - the decision's signature
+    def failing(state: NodeState, *given: Any) -> Outcome:  # noqa: ANN401 - the decision's signature
         if state.node_id == bad:
             raise ZeroDivisionError("a section that decodes but cannot be planned")
-        return apply_report(state, given, now)
+        return take_report(state, *given)
 
-    monkeypatch.setattr(inventory, "apply_report", failing)
+    monkeypatch.setattr(inventory, "take_report", failing)
     for node_id in (good, bad):
         await ingest(server.agent, node_id, {"os": {"kernel": "6.2.0"}})
     await apply_pending(database, utc_now)
