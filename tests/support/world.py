@@ -13,6 +13,9 @@ from sqlmodel import SQLModel
 from db.access import ensure_tenant
 from db.database import Database, Transaction
 from db.tables import (
+    AllocationRow,
+    BookingRow,
+    CachedImageRow,
     ConditionRow,
     DeviceRow,
     EventRow,
@@ -40,6 +43,7 @@ from tests.support.world_fleet import (
     place_rows,
 )
 from tests.support.world_history import event_rows, inventory_rows, snapshot_rows, stored_sections
+from tests.support.world_holdings import allocation_rows, booking_rows, hardware_key, image_rows
 
 OURS, THEIRS, BROKEN = "ours", "theirs", "broken"
 _BASES: Final = {OURS: 1_000, THEIRS: 100_000, BROKEN: 200_000}
@@ -51,6 +55,9 @@ _ROW_CLASSES: Final[Mapping[str, type[SQLModel]]] = {
     "node_liveness": LivenessRow,
     "node_conditions": ConditionRow,
     "devices": DeviceRow,
+    "allocations": AllocationRow,
+    "bookings": BookingRow,
+    "node_image_cache": CachedImageRow,
     "inventory_sections": SectionRow,
     "inventory_snapshots": SnapshotRow,
     "node_inventory": NodeInventoryRow,
@@ -96,14 +103,20 @@ async def make_world(database: Database) -> World:
 def _of_tenant(tenant_id: str, base: int, count: int, head: int) -> dict[str, Rows]:
     sites, pools = place_rows(tenant_id, base)
     nodes = node_rows(tenant_id, base, count, sites, pools)
-    snapshots = snapshot_rows(nodes, base)
+    devices, snapshots = device_rows(nodes), snapshot_rows(nodes, base)
+    allocations = allocation_rows(nodes, base)
+    for number, node in enumerate(nodes):
+        node.update(hardware_key(base + number))
     return {
         "sites": sites,
         "pools": pools,
         "nodes": nodes,
         "node_liveness": liveness_rows(nodes),
         "node_conditions": condition_rows(nodes),
-        "devices": device_rows(nodes),
+        "devices": devices,
+        "allocations": allocations,
+        "bookings": booking_rows(allocations, devices, base),
+        "node_image_cache": image_rows(nodes),
         "inventory_sections": stored_sections(nodes[:3]),
         "inventory_snapshots": snapshots,
         "node_inventory": inventory_rows(nodes),
@@ -137,7 +150,7 @@ async def _owned(tx: Transaction, tenant_id: TenantId) -> Mapping[str, str]:
     """Return one object of each kind that this tenant owns."""
     return {
         table: str(await tx.value(f"select min(id) from {table} where tenant_id = $1", tenant_id))  # noqa: S608 - ours
-        for table in ("sites", "nodes", "devices", "inventory_snapshots")
+        for table in ("sites", "nodes", "devices", "allocations", "inventory_snapshots")
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from domain.events import CONDITION_CHANGED, INVENTORY_CHANGED
 from tests.support.world_fleet import Rows, an_id, condition_rows, device_rows, liveness_rows, node_rows, place_rows
 from tests.support.world_history import RECEIVED, event_rows, inventory_rows, snapshot_rows, stored_sections
+from tests.support.world_holdings import allocation_rows, booking_rows, hardware_key
 
 
 def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str]) -> dict[str, Rows]:
@@ -20,6 +21,12 @@ def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str])
     conditions = condition_rows(nodes)
     conditions[0]["status"] = "maybe"
     devices = device_rows(nodes)
+    allocations = allocation_rows(nodes, base)
+    bookings = booking_rows(allocations, devices, base)
+    bookings[2]["allocation_id"] = theirs["allocations"]
+    for number, node in enumerate(nodes):
+        node.update(hardware_key(base + number))
+    nodes[0]["hardware_evidence"] = [{"field": None}, {"known": True, "placeholder": None}]
     devices[0]["node_id"] = theirs["nodes"]
     devices[1]["parent_id"] = theirs["devices"]
     devices[2]["not_known"] = {"a": "who knows", "b": None}
@@ -38,6 +45,8 @@ def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str])
         "node_liveness": liveness_rows(nodes),
         "node_conditions": conditions,
         "devices": devices,
+        "allocations": allocations,
+        "bookings": bookings,
         "inventory_sections": stored,
         "inventory_snapshots": snapshots,
         "node_inventory": inventories,
