@@ -116,7 +116,7 @@ async def test_the_image_cache_follows_the_section(server: RunningServer) -> Non
 
 
 async def test_nodes_are_found_by_their_images_and_weights(server: RunningServer) -> None:
-    found = {
+    found: dict[str, dict[str, Any]] = {
         "a": {"images": [{"reference": "os:1", "digest": "sha256:aa"}], "weights": [{"path": "/models/x"}]},
         "b": {"images": [{"reference": "os:2", "digest": "sha256:aa"}], "weights": []},
         "c": {"images": []},
