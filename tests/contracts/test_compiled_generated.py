@@ -19,7 +19,7 @@ SCHEMA = core_schema(build())
 THOROUGH: Final = bool(os.environ.get("FLEETGRAPH_THOROUGH"))
 # Tests are not timed: a busy machine is no counterexample. Explaining a failure costs more than it tells.
 PROFILE: Final = settings(
-    max_examples=20_000 if THOROUGH else 120,
+    max_examples=20_000 if THOROUGH else 60,
     derandomize=not THOROUGH,
     database=None,
     deadline=None,
