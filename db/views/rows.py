@@ -1,6 +1,5 @@
 """Loading rows as they are: what the executor visits field by field, from the same declarations."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -90,12 +89,3 @@ def _columns(view: View) -> Labelled:
 
 def _cursor(asked: Asked, before: Any, behind: Any) -> Labelled:  # noqa: ANN401 - SQLAlchemy's expressions
     return [("cursor", asked.order.cursor(before, behind))] if asked.order else []
-
-
-def values_of(tenant_id: str, asked: Sequence[Asked], *more: Any) -> list[Any]:  # noqa: ANN401 - what is bound
-    """Return the values of a statement in the order of their places."""
-    found: list[Any] = [tenant_id]
-    for each in asked:
-        found.extend(each.values())
-    found.extend(more)
-    return found

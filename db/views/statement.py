@@ -34,14 +34,6 @@ from db.views.selection import (
 )
 from db.views.view import Expression, Relation, View
 
-HEAD: Final = sa.table(
-    "head",
-    sa.column("has_next_page", sa.Boolean),
-    sa.column("start_cursor", sa.Text),
-    sa.column("end_cursor", sa.Text),
-    sa.column("total_count", sa.BigInteger),
-)
-"""Stands for what is known of a page as a whole."""
 LISTS: Final = frozenset({PagePart.EDGES, PagePart.NODES})
 _ONE: Final = sa.literal_column("1", sa.BigInteger)
 Put = Callable[[sa.FromClause], Opened]
