@@ -39,14 +39,19 @@ class Order:
         here, there = sa.tuple_(*self.columns), sa.tuple_(*key)
         return here < there if self.descending else here > there
 
-    def cursor(self, before: ColumnElement[Any], behind: ColumnElement[Any]) -> ColumnElement[Any]:
-        """Return a row's cursor: its key between the two texts, in base64 that a URL takes."""
+    def key_text(self) -> ColumnElement[Any]:
+        """Return a row's key as it stands in its cursor: a JSON list without brackets."""
         texts = [sa.cast(column, sa.Text) for column in self.columns]
         parts = texts if self.numbers else [sa.cast(sa.func.to_json(text), sa.Text) for text in texts]
-        written = before
-        for number, part in enumerate(parts):
-            written = written.concat(sa.literal_column("','", sa.Text)).concat(part) if number else written.concat(part)
-        encoded = sa.func.encode(sa.func.convert_to(written.concat(behind), _UTF8), _BASE64)
+        written: ColumnElement[Any] = parts[0]
+        for part in parts[1:]:
+            written = written.concat(sa.literal_column("','", sa.Text)).concat(part)
+        return written
+
+    def cursor(self, before: ColumnElement[Any], behind: ColumnElement[Any]) -> ColumnElement[Any]:
+        """Return a row's cursor: its key between the two texts, in base64 that a URL takes."""
+        written = before.concat(self.key_text()).concat(behind)
+        encoded = sa.func.encode(sa.func.convert_to(written, _UTF8), _BASE64)
         return sa.func.translate(encoded, _NOT_IN_URLS, _IN_URLS, type_=sa.Text)
 
     def clauses(self) -> tuple[ColumnElement[Any], ...]:

@@ -51,16 +51,20 @@ def feed_frame(cursor: FeedCursor) -> tuple[str, str]:
     return '["f",', rest
 
 
+def encode_framed(frame: tuple[str, str], key: str) -> str:
+    """Write the cursor of a row by its key as it stands between the two texts of the frame."""
+    before, behind = frame
+    return _encode(before + key + behind)
+
+
 def encode_page(scope: str, key: tuple[str, ...]) -> str:
     """Write the cursor of a row by its sort key, whose parts are texts."""
-    before, behind = page_frame(scope)
-    return _encode(before + ",".join(msgspec.json.encode(part).decode() for part in key) + behind)
+    return encode_framed(page_frame(scope), ",".join(msgspec.json.encode(part).decode() for part in key))
 
 
 def encode_feed(cursor: FeedCursor) -> str:
     """Write a feed cursor."""
-    before, behind = feed_frame(cursor)
-    return _encode(f"{before}{cursor.position}{behind}")
+    return encode_framed(feed_frame(cursor), str(cursor.position))
 
 
 def decode_page(text: str, scope: str, length: int) -> tuple[str, ...]:

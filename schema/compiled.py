@@ -109,7 +109,7 @@ class _Step:
         """Whether its rows are sent as they are read."""
         plan = self.prepared.plan if self.prepared else None
         rows = self.read.asked.first if isinstance(self.read, Page) else None
-        return isinstance(plan, PagePlan) and plan.streams and (rows or 0) > STREAM_ROWS
+        return isinstance(plan, PagePlan) and plan.layout.streams and (rows or 0) > STREAM_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,10 +349,10 @@ async def _streamed(context: Context, steps: Sequence[_Step], parts: _Parts) -> 
         plan = step.prepared.plan if step.prepared else None
         if pieces is not None:
             before += "".join(pieces)
-        elif step.prepared is not None and isinstance(plan, PagePlan):
+        elif step.prepared and isinstance(plan, PagePlan) and isinstance(step.read, Page):
             values = [context.require(Permission.READ), *step.prepared.values]
             batches = context.reader.batches(plan.compiled, values, STREAM_ROWS)
-            async with aclosing(plan.stream(batches)) as page:
+            async with aclosing(plan.layout.stream(batches, step.read.asked)) as page:
                 async for piece in page:
                     yield before + piece
                     before = ""
@@ -365,12 +365,12 @@ async def _pieces(context: Context, step: _Step, *, alone: bool) -> list[str]:
         raise step.error
     if isinstance(step.read, Single):
         return [orjson.dumps(await step.read.load(context)).decode()]
-    if step.prepared is None or step.prepared.plan is None:
+    if step.read is None or step.prepared is None or step.prepared.plan is None:
         raise RuntimeError(f"{step.root.key} has no plan")
     values = [context.require(Permission.READ), *step.prepared.values]
     rows = await context.reader.texts(step.prepared.plan.compiled, values, alone=alone)
     if isinstance(step.prepared.plan, PagePlan):
-        return step.prepared.plan.pieces(rows)
+        return step.prepared.plan.layout.pieces(rows, step.read.asked)
     text = step.prepared.plan.json(rows)
     return [(step.read.found(text) if isinstance(step.read, One) else text) or "null"]
 

@@ -13,6 +13,7 @@ from graphql.pyutils import Path
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from db.database import AbsentValue
+from db.views.plan import PagePlan
 from domain.access import Permission
 from resolvers.context import Context
 from resolvers.events import FeedEvent
@@ -79,7 +80,8 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
             context.services.meter.read(name, compiled=False)
             return None, False
         context.services.meter.read(name, compiled=True)
-        text = prepared.plan.json(rows)
+        plan = prepared.plan
+        text = plan.json(rows, read.asked) if isinstance(plan, PagePlan) else plan.json(rows)
         return (read.found(text) if isinstance(read, One) else text), True
 
     def build_per_event_executor(self, payload: Any) -> Executor[Any]:  # noqa: ANN401 - graphql-core's signature

@@ -1,22 +1,18 @@
 """A statement compiled once: its text, which of the values go where, and how its rows become the response's JSON."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
 from sqlalchemy import Select
 from sqlalchemy.dialects.postgresql import asyncpg as dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from db.views.selection import Asked, Constant, PageField, PageSelection, Selection
-from db.views.statement import LISTS, page_statement, row_statement
+from db.views.page import Layout, Texts
+from db.views.selection import Asked, PageSelection, Selection
+from db.views.statement import page_statement, row_statement
 
 _DIALECT: Final = dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it without types
-
-Texts = Sequence[Any]
-"""Rows of JSON texts, by place: of a page the heads, which the first row has, then each list's item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,50 +51,14 @@ class RowPlan:
 
 @dataclass(frozen=True, slots=True)
 class PagePlan:
-    """A page, written as the selection orders its parts.
-
-    `parts` are texts to write as they are, and columns to read: the heads' are below `heads`, the lists' follow.
-    """
+    """A page, written from its rows."""
 
     compiled: Compiled
-    parts: tuple[str | int, ...]
-    heads: int
+    layout: Layout
 
-    @property
-    def streams(self) -> bool:
-        """Whether rows can be written as they come: not when several lists are made of the same rows."""
-        return sum(isinstance(part, int) and part >= self.heads for part in self.parts) <= 1
-
-    def json(self, rows: Texts) -> str:
+    def json(self, rows: Texts, asked: Asked) -> str:
         """Return the page's object."""
-        return "".join(self.pieces(rows))
-
-    def pieces(self, rows: Texts) -> list[str]:
-        """Return the page's object in pieces, to be joined with what stands around it."""
-        found: list[str] = []
-        for part in self.parts:
-            if isinstance(part, str):
-                found.append(part)
-            elif part < self.heads:
-                found.append(rows[0][part] or "null")
-            else:
-                found.append(",".join([text for row in rows if (text := row[part]) is not None]))
-        return found
-
-    async def stream(self, batches: AsyncGenerator[Any, None]) -> AsyncGenerator[str, None]:
-        """Yield the page's object in pieces, a batch of rows in each, and close the batches; needs `streams`."""
-        async with aclosing(batches):
-            first: Texts = await anext(batches, [])
-            for part in self.parts:
-                match part:
-                    case str():
-                        yield part
-                    case int() if part < self.heads:
-                        yield first[0][part] or "null"
-                    case _:
-                        yield ",".join(text for row in first if (text := row[part]) is not None)
-                        async for rows in batches:
-                            yield "," + ",".join(text for row in rows if (text := row[part]) is not None)
+        return "".join(self.layout.pieces(rows, asked))
 
 
 Plan = RowPlan | PagePlan
@@ -108,19 +68,5 @@ def make_plan(selection: Selection | PageSelection, asked: Sequence[Asked]) -> P
     """Compile a selection; raises NotCompilable."""
     if isinstance(selection, Selection):
         return RowPlan(compile_statement(row_statement(selection, asked), asked))
-    compiled = compile_statement(page_statement(selection, asked), asked)
-    lists = [field for field in selection.fields if isinstance(field, PageField) and field.part in LISTS]
-    others = [field for field in selection.fields if isinstance(field, PageField) and field.part not in LISTS]
-    places = {field.key: number for number, field in enumerate([*others, *lists])}
-    parts: list[str | int] = ["{"]
-    for number, field in enumerate(selection.fields):
-        key = f"{',' if number else ''}{orjson.dumps(field.key).decode()}:"
-        match field:
-            case Constant(text=text):
-                parts.append(key + orjson.dumps(text).decode())
-            case PageField() if field in lists:
-                parts.extend((key + "[", places[field.key], "]"))
-            case _:
-                parts.extend((key, places[field.key]))
-    parts.append("}")
-    return PagePlan(compiled, tuple(parts), len(others))
+    statement, layout = page_statement(selection, asked)
+    return PagePlan(compile_statement(statement, asked), layout)
