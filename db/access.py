@@ -1,6 +1,7 @@
 """Tenants and tokens."""
 
-from db.database import Row, Transaction
+from db.connections import Row
+from db.database import Transaction
 from domain.access import Principal, Role, StoredToken
 from domain.ids import TenantId, TokenId
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import asyncpg
 
-from db.database import Row, Transaction
+from db.connections import Row
+from db.database import Transaction
 from db.identifiers import new_id
 from domain.ids import AllocationId, DeviceId, NodeId, TenantId
 from domain.room import Span

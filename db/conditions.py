@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from db.database import Row, Transaction
+from db.connections import Row
+from db.database import Transaction
 from domain.conditions import Condition, ConditionStatus
 from domain.ids import NodeId, TenantId
 

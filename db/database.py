@@ -2,57 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, Final, Self
 
 import asyncpg
-import orjson
-from asyncpg.pool import PoolConnectionProxy
 from sqlalchemy.dialects.postgresql import asyncpg as dialect
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from db.connections import POOL_SIZE_MAX, Connections, Lent, Row, open_pool
 from db.views.plan import Compiled
 
 _DIALECT: Final = dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it without types
-STATEMENT_SECONDS_MAX: Final = 30
-POOL_SIZE_MAX: Final = 16
-PREPARED_MAX: Final = 128
-"""Statements that each connection keeps prepared; a plan of a large one takes PostgreSQL a few hundred kilobytes."""
-_SERVER_SETTINGS: Final = {
-    "application_name": "fleetgraph",
-    # Compiling a plan costs more than any of these statements takes.
-    "jit": "off",
-    # Times in JSON are written in the session's zone.
-    "timezone": "UTC",
-    "statement_timeout": str(STATEMENT_SECONDS_MAX * 1000),
-    "idle_in_transaction_session_timeout": "60000",
-}
-
 _BEGIN: Final = "begin isolation level repeatable read read only"
 # After five times PostgreSQL may settle for one plan for all values, which reads a fleet to find a rare label.
 _SKEWED: Final = "set local plan_cache_mode to force_custom_plan"
-_BEGIN_SKEWED: Final = f"{_BEGIN}; {_SKEWED}"
 
 ABSENT_VALUE: Final = "FG001"
 """SQLSTATE of `absent_value()`."""
-
-TRANSIENT: Final = (
-    OSError,
-    TimeoutError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # what asyncpg raises between a server's farewell and the end of the connection
-    asyncpg.PostgresConnectionError,
-    asyncpg.TransactionRollbackError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.ObjectNotInPrerequisiteStateError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-)
-"""What says nothing of the statement but of the moment: the server restarts, is full, gave up a lock or a wait.
-
-A loop tries again, a request fails. SQLSTATE classes 08, 40, 53, 55, 57 and 25P03.
-"""
 
 
 class AbsentValue(Exception):  # noqa: N818 - the ordinary execution tells the error
@@ -60,18 +27,6 @@ class AbsentValue(Exception):  # noqa: N818 - the ordinary execution tells the e
 
 
 Statement = str | ClauseElement
-
-
-class Row(asyncpg.Record):
-    """A result row whose columns are attributes, so that a GraphQL type reads it by its field names."""
-
-    __slots__ = ()
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the column's type
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
 
 
 def compiled(statement: Statement, args: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
@@ -85,27 +40,10 @@ def compiled(statement: Statement, args: tuple[Any, ...]) -> tuple[str, tuple[An
     return str(built), tuple(built.params[name] for name in names)
 
 
-async def prepare_connection(connection: "asyncpg.Connection[Row]") -> None:
-    """Decode jsonb with orjson."""
-    await connection.set_type_codec(
-        "jsonb",
-        schema="pg_catalog",
-        format="binary",
-        encoder=lambda value: b"\x01" + orjson.dumps(value),
-        decoder=lambda data: orjson.loads(memoryview(data)[1:]),
-    )
-
-
-async def leave_clean(connection: "asyncpg.Connection[Row]") -> None:
-    """End what a cancelled operation left open; nothing else of a session is ever changed, so nothing is reset."""
-    if connection.is_in_transaction():
-        await connection.execute("rollback")
-
-
 class Transaction:
     """One transaction on one connection; every statement of a decision runs in it, in plain sight."""
 
-    def __init__(self, connection: "PoolConnectionProxy[Row]") -> None:
+    def __init__(self, connection: Lent) -> None:
         self._connection = connection
         self.wrote_events = False
 
@@ -141,7 +79,7 @@ class Reader:
         self._database = database
         self._snapshot = snapshot
         self._lock = asyncio.Lock()
-        self._connection: PoolConnectionProxy[Row] | None = None
+        self._connection: Lent | None = None
         self._closed = False
         self.statements = 0
 
@@ -164,9 +102,9 @@ class Reader:
         """
         arguments = compiled.arguments(values)
         try:
-            if alone and self._connection is None and not compiled.skewed:
+            if alone and self._connection is None:
                 self.statements += 1
-                return await self._database.fetch_alone(compiled.text, arguments)
+                return await self._database.fetch_alone(compiled.text, arguments, skewed=compiled.skewed)
             if not self._snapshot:
                 return await self.fetch(compiled.text, *arguments)
             self.statements += 1
@@ -224,13 +162,13 @@ class Reader:
         if connection is not None:
             await self._database.give_back(connection)
 
-    async def _open(self, *, skewed: bool = False) -> "PoolConnectionProxy[Row]":
+    async def _open(self, *, skewed: bool = False) -> Lent:
         if self._closed:
             raise RuntimeError("the operation has ended")
         if self._connection is None:
-            connection = await self._database.lend()
+            connection = await self._database.lend(skewed=skewed)
             try:
-                await connection.execute(_BEGIN_SKEWED if skewed else _BEGIN)
+                await connection.execute(_BEGIN)
             except BaseException:
                 # Cut off in its middle, it may or may not have begun: nobody else gets this connection.
                 connection.terminate()
@@ -242,11 +180,11 @@ class Reader:
         return self._connection
 
 
-class Database:
-    """A pool of connections to one PostgreSQL."""
+class Database(Connections):
+    """The ways to use the connections to one PostgreSQL."""
 
     def __init__(self, pool: "asyncpg.Pool[Row]", dsn: str) -> None:
-        self._pool = pool
+        super().__init__(pool)
         self.dsn = dsn
         # Set after a commit that wrote events: the relay of this process need not wait for its next poll.
         self.events_committed = asyncio.Event()
@@ -259,37 +197,20 @@ class Database:
 
         Below `size_min` connections asyncpg makes new ones by itself, whether they can be had or not.
         """
-        pool = await asyncpg.create_pool(
-            dsn,
-            min_size=size_min,
-            max_size=size_max,
-            record_class=Row,
-            init=prepare_connection,
-            reset=leave_clean,
-            server_settings=_SERVER_SETTINGS,
-            # Plans are long statements; the number of statements that a connection keeps prepared is the bound.
-            max_cacheable_statement_size=0,
-            statement_cache_size=PREPARED_MAX,
-            command_timeout=STATEMENT_SECONDS_MAX + 5,
-        )
-        return cls(pool, dsn)
-
-    async def close(self) -> None:
-        """Close every connection, waiting a little for those in use."""
-        try:
-            await asyncio.wait_for(self._pool.close(), timeout=5)
-        except TimeoutError:
-            self._pool.terminate()
+        return cls(await open_pool(dsn, size_max=size_max, size_min=size_min), dsn)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:
         """Open a transaction that commits when the block ends and is undone when it raises."""
-        async with self._pool.acquire(timeout=STATEMENT_SECONDS_MAX) as connection:
+        connection = await self.lend()
+        try:
             async with connection.transaction():
                 transaction = Transaction(connection)
                 yield transaction
-            if transaction.wrote_events:
-                self.events_committed.set()
+        finally:
+            await self.give_back(connection)
+        if transaction.wrote_events:
+            self.events_committed.set()
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Transaction]:
@@ -298,31 +219,8 @@ class Database:
         try:
             yield Transaction(connection)
         finally:
-            await self._pool.release(connection)
-
-    async def fetch_alone(self, text: str, arguments: Sequence[Any]) -> list[Row]:
-        """Run one statement on any connection."""
-        connection = await self.lend()
-        try:
-            return await connection.fetch(text, *arguments)
-        finally:
-            await self._pool.release(connection)
+            await self.give_back(connection)
 
     def reader(self, *, snapshot: bool) -> Reader:
         """Return a reader; close it when its operation ends."""
         return Reader(self, snapshot=snapshot)
-
-    async def lend(self) -> "PoolConnectionProxy[Row]":
-        """Take a connection; pair with `give_back`."""
-        if self._pool.get_idle_size():
-            return await self._pool.acquire()  # there is nothing to wait for, and a deadline costs a timer
-        return await self._pool.acquire(timeout=STATEMENT_SECONDS_MAX)
-
-    async def give_back(self, connection: "PoolConnectionProxy[Row]") -> None:
-        """Return a connection, ending the snapshot it may hold; one that is gone has none, and the pool knows."""
-        try:
-            with suppress(*TRANSIENT):
-                if connection.is_in_transaction():
-                    await connection.execute("rollback")
-        finally:
-            await self._pool.release(connection)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from db.database import Row, Transaction
+from db.connections import Row
+from db.database import Transaction
 from domain.ids import DeviceId, NodeId, SnapshotId, TenantId
 
 FORGOTTEN_MAX: Final = 10_000

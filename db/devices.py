@@ -7,7 +7,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
-from db.database import Row, Transaction
+from db.connections import Row
+from db.database import Transaction
 from db.tables import DeviceRow, table_of
 from db.tables.columns import JSONB
 from domain.availability import Availability

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from db.database import Reader, Row, Transaction
+from db.connections import Row
+from db.database import Reader, Transaction
 from db.declared.events import VARIANT, log
 from db.identifiers import new_id
 from db.views.plan import compile_statement

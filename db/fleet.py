@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from db.database import Row, Transaction
+from db.connections import Row
+from db.database import Transaction
 from domain.ids import NodeId, PoolId, SiteId, TenantId
 from domain.node import Trust
 

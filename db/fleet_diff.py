@@ -9,7 +9,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy import ColumnElement
 
-from db.database import Reader, Row
+from db.connections import Row
+from db.database import Reader
 from db.declared.nodes import NODES, nodes
 from db.declared.snapshots import snapshots
 from db.views.draft import Draft

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
-from db.database import Row, Transaction
+from db.connections import Row
+from db.database import Transaction
 from domain.hardware import Hardware, HardwareConflict
 from domain.hardware_key import Evidence, Field
 from domain.ids import NodeId, TenantId

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from db.database import Row, Transaction
+from db.connections import Row
+from db.database import Transaction
 from db.tables.inventory import HELD, PENDING
 from domain.hardware import IDENTITY_SECTIONS, RECENT_MINUTES
 from domain.ids import DeviceId, NodeId, TenantId

@@ -12,9 +12,9 @@ from typing import Final
 
 import asyncpg
 import structlog
-from asyncpg.pool import PoolConnectionProxy
 
-from db.database import POOL_SIZE_MAX, Database, Row
+from db.connections import POOL_SIZE_MAX, Row
+from db.database import Database
 
 LAG_SECONDS_MAX: Final = 10.0
 """How old the replica's state may be."""
@@ -32,7 +32,7 @@ from pg_control_system() c, pg_database d, alembic_version v where d.datname = c
 _WRITTEN = "select pg_current_wal_lsn()::text"
 _REPLAYED = "select pg_is_in_recovery() as is_replica, pg_last_wal_replay_lsn() >= $1::text::pg_lsn as passed"
 OWN: Final = (asyncpg.QueryCanceledError, ValueError)
-"""What of `db.database.TRANSIENT` is the query's own: it took too long, or asyncpg refused an argument of it."""
+"""What of `db.connections.TRANSIENT` is the query's own: it took too long, or asyncpg refused an argument of it."""
 # What says that the connection, and so perhaps the server, is gone.
 _GONE: Final = (
     OSError,
@@ -67,11 +67,7 @@ class NotAReplica(RuntimeError):  # noqa: N818 - it says what is wrong with the 
 class ReplicaDatabase(Database):
     """The pool of a replica: who waits for it has somewhere else to go."""
 
-    async def lend(self) -> "PoolConnectionProxy[Row]":
-        """Take a connection; pair with `give_back`."""
-        if self._pool.get_idle_size():
-            return await super().lend()
-        return await self._pool.acquire(timeout=WAIT_SECONDS_MAX)
+    wait_seconds_max = WAIT_SECONDS_MAX
 
     def cut(self) -> None:
         """Close every connection at once: whatever waits for one fails."""

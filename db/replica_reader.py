@@ -5,7 +5,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
-from db.database import TRANSIENT, Database, Reader, Row, Statement
+from db.connections import TRANSIENT, Row
+from db.database import Database, Reader, Statement
 from db.events import has_seen_all
 from db.replica import OWN, Replica, Source
 from db.views.plan import Compiled

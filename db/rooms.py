@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.types import TypeEngine
 
 from db import bookings as store
-from db.database import Row, Transaction
+from db.connections import Row
+from db.database import Transaction
 from db.declared.allocations import unended
 from db.declared.capacity import TAKES_NEW_WORK
 from db.declared.nodes import NODES, nodes

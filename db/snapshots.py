@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from db.database import Reader, Row, Transaction
+from db.connections import Row
+from db.database import Reader, Transaction
 from domain.ids import NodeId, SnapshotId, TenantId
 
 _APPEND = """

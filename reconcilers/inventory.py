@@ -21,7 +21,8 @@ from db import labels as label_store
 from db import snapshots as snapshot_store
 from db.bookings import booked_devices
 from db.conditions import NodeCondition
-from db.database import TRANSIENT, Database, Row, Transaction
+from db.connections import TRANSIENT, Row
+from db.database import Database, Transaction
 from db.events import NewEvent
 from db.fleet import pools_of_nodes
 from db.identifiers import new_id_after

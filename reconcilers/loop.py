@@ -7,7 +7,7 @@ from typing import Final
 
 import structlog
 
-from db.database import TRANSIENT
+from db.connections import TRANSIENT
 
 BACKOFF_SECONDS_MAX: Final = 10.0
 _log = structlog.get_logger("reconcilers")

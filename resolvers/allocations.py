@@ -7,7 +7,8 @@ from typing import Final
 from db import bookings as store
 from db import rooms
 from db.bookings import AtomHeld, NewAllocation
-from db.database import Row, Transaction
+from db.connections import Row
+from db.database import Transaction
 from db.declared.allocations import ALLOCATIONS
 from db.declared.allocations import BY_ID as ALLOCATIONS_BY_ID
 from db.declared.devices import BY_ID as DEVICES_BY_ID

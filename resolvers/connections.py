@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from db.database import Row
+from db.connections import Row
 from db.paging import PAGE_MAX, Order
 from db.views.selection import Asked
 from db.views.view import Where

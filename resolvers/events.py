@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from db import nodes as node_store
-from db.database import Row
+from db.connections import Row
 from db.declared.events import BY_POSITION, EVENTS
 from db.declared.nodes import NodeQuery
 from db.events import feed_bounds

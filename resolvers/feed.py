@@ -13,7 +13,8 @@ from typing import Final
 
 import structlog
 
-from db.database import Database, Row
+from db.connections import Row
+from db.database import Database
 from db.events import events_after, feed_bounds
 from db.hints import Hints
 from domain.cursor import FeedCursor

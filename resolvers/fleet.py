@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from db import fleet as store
-from db.database import Row
+from db.connections import Row
 from db.fleet import NewPool, NewSite, PoolFacts
 from db.identifiers import new_id
 from domain.access import Permission

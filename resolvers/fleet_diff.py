@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from db import fleet_diff as store
-from db.database import Row
+from db.connections import Row
 from db.declared.nodes import NodeQuery
 from db.declared.snapshots import SNAPSHOTS
 from db.fleet_diff import Interval

@@ -4,7 +4,8 @@ from db import conditions as condition_store
 from db import events as event_store
 from db import hardware as store
 from db.conditions import NodeCondition, condition_of
-from db.database import Row, Transaction
+from db.connections import Row
+from db.database import Transaction
 from db.events import NewEvent
 from domain.access import Permission
 from domain.duplicate_identity import Contender, Settled, settle

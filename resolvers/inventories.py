@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import cast
 
 from db import snapshots
-from db.database import Row
+from db.connections import Row
 from db.declared.snapshots import AS_OF, NEWEST_FIRST, SNAPSHOTS
 from db.views.selection import Asked
 from domain import sections

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from db.database import Row
+from db.connections import Row
 from db.views import loading
 from db.views.selection import Asked
 from db.views.view import View

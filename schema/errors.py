@@ -5,7 +5,7 @@ from typing import Any, Final
 import structlog
 from graphql import GraphQLError
 
-from db.database import TRANSIENT
+from db.connections import TRANSIENT
 from domain.errors import Code, Refusal
 from resolvers.context import Context
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from db.database import Row
+from db.connections import Row
 from db.views.selection import Asked
 from db.views.view import view_named
 from domain.documents.document import wire_name

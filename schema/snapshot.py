@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 import strawberry
 from strawberry.types.field import StrawberryField
 
-from db.database import Row
+from db.connections import Row
 from db.tables import SnapshotRow
 from domain.diff import Change
 from domain.errors import InvalidInput

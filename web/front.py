@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from db.database import TRANSIENT
+from db.connections import TRANSIENT
 from db.identifiers import new_id
 from domain.errors import Refusal
 from domain.freshness import ANY, Freshness

@@ -22,7 +22,7 @@ from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_
 from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import BaseGraphQLTransportWSHandler
 from strawberry.subscriptions.protocols.graphql_transport_ws.types import Message, SubscribeMessage
 
-from db.database import TRANSIENT
+from db.connections import TRANSIENT
 from db.identifiers import new_id
 from domain.access import Principal
 from domain.errors import Code, InvalidInput, Refusal

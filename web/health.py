@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from db.database import TRANSIENT
+from db.connections import TRANSIENT
 from domain.access import Permission
 from domain.errors import Refusal
 from resolvers.context import Services

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from db import replica as replica_module
-from db.database import TRANSIENT
+from db.connections import TRANSIENT
 from db.embedded import EmbeddedPostgres
 from db.events import NewEvent, write_events
 from db.migrate import migrate

@@ -2,9 +2,11 @@
 
 import asyncio
 
+import asyncpg
 import pytest
 
-from db.database import TRANSIENT, Database, Reader
+from db.connections import TRANSIENT
+from db.database import Database, Reader
 
 
 @pytest.fixture
@@ -71,4 +73,64 @@ async def test_a_reader_whose_connection_was_cut_ends_quietly(narrow: Database) 
         await reader.close()
     async with narrow.session() as session:
         assert await session.value("select 1") == 1
+    await narrow.close()
+
+
+async def test_who_waits_for_a_connection_gets_one_that_single_statements_would_keep(database_url: str) -> None:
+    narrow = await Database.connect(database_url, size_max=1)
+
+    async def alone() -> None:
+        for _ in range(50):
+            await narrow.fetch_alone("select 1", (), skewed=False)
+
+    async with asyncio.timeout(10):
+        asking = asyncio.create_task(alone())
+        await asyncio.sleep(0)
+        async with narrow.transaction() as tx:
+            assert await tx.value("select 1") == 1
+        await asking
+    await narrow.close()
+
+
+@pytest.mark.parametrize("skewed", [True, False])
+async def test_a_statement_alone_is_planned_as_it_asks_and_leaves_nothing_to_others(
+    narrow: Database, *, skewed: bool
+) -> None:
+    ask = "select current_setting('plan_cache_mode')"
+    for _ in range(2):
+        await narrow.fetch_alone("select 1", (), skewed=not skewed)
+        (row,) = await narrow.fetch_alone(ask, (), skewed=skewed)
+        assert row[0] == ("force_custom_plan" if skewed else "auto")
+    async with narrow.session() as session:
+        assert await session.value(ask) == "auto"
+    reader = narrow.reader(snapshot=True)
+    assert await reader.value(ask) == "auto"
+    await reader.close()
+    await narrow.close()
+
+
+async def test_a_kept_connection_that_was_cut_is_not_lent_again(narrow: Database) -> None:
+    for _ in range(3):
+        (row,) = await narrow.fetch_alone("select pg_backend_pid()", (), skewed=False)
+        async with narrow.session() as session:
+            own = await session.value("select pg_backend_pid()")
+        other = await Database.connect(narrow.dsn)
+        async with other.session() as session:
+            await session.execute("select pg_terminate_backend(pid) from unnest($1::int[]) pid", [row[0], own])
+        await other.close()
+        await asyncio.sleep(0.1)
+        assert [tuple(each) for each in await narrow.fetch_alone("select 2", (), skewed=False)] == [(2,)]
+    await narrow.close()
+
+
+async def test_a_statement_alone_that_fails_or_is_cancelled_harms_no_other(narrow: Database) -> None:
+    for _ in range(3):
+        with pytest.raises(asyncpg.DivisionByZeroError):
+            await narrow.fetch_alone("select 1 / 0", (), skewed=False)
+        waiting = asyncio.create_task(narrow.fetch_alone("select pg_sleep(30)", (), skewed=True))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    async with asyncio.timeout(10):
+        assert [tuple(each) for each in await narrow.fetch_alone("select 2", (), skewed=False)] == [(2,)]
     await narrow.close()

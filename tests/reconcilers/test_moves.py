@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from db.database import Database, Row
+from db.connections import Row
+from db.database import Database
 from reconcilers.inventory import apply_pending, conflicts
 from reconcilers.retention import retention
 from tests.support.booking import book, end_bookings

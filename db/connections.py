@@ -1,0 +1,191 @@
+"""The connections to one PostgreSQL: a pool, and how one is taken from it and given back."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import asyncpg
+import orjson
+from asyncpg.pool import PoolConnectionProxy
+
+STATEMENT_SECONDS_MAX: Final = 30
+POOL_SIZE_MAX: Final = 16
+PREPARED_MAX: Final = 128
+"""Statements that each connection keeps prepared; a plan of a large one takes PostgreSQL a few hundred kilobytes."""
+_SERVER_SETTINGS: Final = {
+    "application_name": "fleetgraph",
+    # Compiling a plan costs more than any of these statements takes.
+    "jit": "off",
+    # Times in JSON are written in the session's zone.
+    "timezone": "UTC",
+    "statement_timeout": str(STATEMENT_SECONDS_MAX * 1000),
+    "idle_in_transaction_session_timeout": "60000",
+}
+
+TRANSIENT: Final = (
+    OSError,
+    TimeoutError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # what asyncpg raises between a server's farewell and the end of the connection
+    asyncpg.PostgresConnectionError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ObjectNotInPrerequisiteStateError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+"""What says nothing of the statement but of the moment: the server restarts, is full, gave up a lock or a wait.
+
+A loop tries again, a request fails. SQLSTATE classes 08, 40, 53, 55, 57 and 25P03.
+"""
+
+
+class Row(asyncpg.Record):
+    """A result row whose columns are attributes, so that a GraphQL type reads it by its field names."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the column's type
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+Lent: TypeAlias = "PoolConnectionProxy[Row]"
+"""A connection that was taken."""
+
+
+if TYPE_CHECKING:
+
+    class _Connection(asyncpg.Connection[Row]): ...
+
+else:
+    _Connection = asyncpg.Connection  # where it runs it has no type parameter
+
+
+class Connection(_Connection):
+    """A connection that knows how its prepared statements are planned."""
+
+    _skewed = False
+
+    async def plan(self, *, skewed: bool) -> None:
+        """Have the statements that follow planned for their values each time, or as PostgreSQL sees fit."""
+        if self._skewed is not skewed:
+            mode = "force_custom_plan" if skewed else "auto"
+            await self.execute(f"set plan_cache_mode to {mode}")
+            self._skewed = skewed
+
+
+async def open_pool(dsn: str, *, size_max: int, size_min: int) -> "asyncpg.Pool[Row]":
+    """Open a pool; raises what asyncpg raises when the server cannot be reached."""
+    return await asyncpg.create_pool(
+        dsn,
+        min_size=size_min,
+        max_size=size_max,
+        record_class=Row,
+        connection_class=Connection,
+        init=prepare_connection,
+        reset=leave_clean,
+        server_settings=_SERVER_SETTINGS,
+        # Plans are long statements; the number of statements that a connection keeps prepared is the bound.
+        max_cacheable_statement_size=0,
+        statement_cache_size=PREPARED_MAX,
+        command_timeout=STATEMENT_SECONDS_MAX + 5,
+    )
+
+
+async def prepare_connection(connection: "asyncpg.Connection[Row]") -> None:
+    """Decode jsonb with orjson."""
+    await connection.set_type_codec(
+        "jsonb",
+        schema="pg_catalog",
+        format="binary",
+        encoder=lambda value: b"\x01" + orjson.dumps(value),
+        decoder=lambda data: orjson.loads(memoryview(data)[1:]),
+    )
+
+
+async def leave_clean(connection: "asyncpg.Connection[Row]") -> None:
+    """End what a cancelled operation left open; nothing else of a session stays changed that must not."""
+    if connection.is_in_transaction():
+        await connection.execute("rollback")
+
+
+class Connections:
+    """Lends connections of a pool."""
+
+    wait_seconds_max: float = STATEMENT_SECONDS_MAX
+    """How long to wait for a connection."""
+
+    def __init__(self, pool: "asyncpg.Pool[Row]") -> None:
+        self._pool = pool
+        # Held between single statements, by how they are planned: the pool's own way back makes a task, which costs
+        # a small request a tenth of its time.
+        self._held: dict[bool, list[Lent]] = {False: [], True: []}
+        self._waiting = 0
+
+    async def close(self) -> None:
+        """Close every connection, waiting a little for those in use."""
+        while (held := self._take_held(skewed=False)) is not None:
+            await self.give_back(held)
+        try:
+            await asyncio.wait_for(self._pool.close(), timeout=5)
+        except TimeoutError:
+            self._pool.terminate()
+
+    async def lend(self, *, skewed: bool = False) -> Lent:
+        """Take a connection; pair with `give_back`."""
+        connection = await self._taken(skewed=skewed)
+        try:
+            await connection.plan(skewed=skewed)  # type: ignore[attr-defined]  # the pool's proxy passes it on
+        except BaseException:
+            await self.give_back(connection)
+            raise
+        return connection
+
+    async def give_back(self, connection: Lent) -> None:
+        """Return a connection, ending the snapshot it may hold; one that is gone has none, and the pool knows."""
+        try:
+            with suppress(*TRANSIENT):
+                if connection.is_in_transaction():
+                    await connection.execute("rollback")
+        finally:
+            await self._pool.release(connection)
+
+    async def fetch_alone(self, text: str, arguments: Sequence[Any], *, skewed: bool) -> list[Row]:
+        """Run one statement on any connection."""
+        connection = await self.lend(skewed=skewed)
+        try:
+            rows = await connection.fetch(text, *arguments)
+        except BaseException:
+            await self.give_back(connection)
+            raise
+        if self._waiting:
+            await self.give_back(connection)
+        else:
+            self._held[skewed].append(connection)
+        return rows
+
+    async def _taken(self, *, skewed: bool) -> Lent:
+        held = self._take_held(skewed=skewed)
+        if held is not None:
+            return held
+        if self._pool.get_idle_size():
+            return await self._pool.acquire()  # there is nothing to wait for, and a deadline costs a timer
+        self._waiting += 1
+        try:
+            return await self._pool.acquire(timeout=self.wait_seconds_max)
+        finally:
+            self._waiting -= 1
+
+    def _take_held(self, *, skewed: bool) -> "Lent | None":
+        """Return a connection that is held; one that ended meanwhile has left the pool by itself."""
+        for held in (self._held[skewed], self._held[not skewed]):
+            while held:
+                connection = held.pop()
+                with suppress(asyncpg.InterfaceError):
+                    if not connection.is_closed():
+                        return connection
+        return None
