@@ -10,18 +10,23 @@ from decimal import Decimal
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy import BindParameter, ColumnElement
+from sqlalchemy import ColumnElement
+from sqlalchemy.types import TypeEngine
 
 from db.tables.columns import JSONB, TEXT_ARRAY
 from domain.selector import COMPARISONS, NUMBER_PATTERN, Operator, Requirement
 
+_TEXT: Final = sa.Text()
+_NUMERIC: Final = sa.Numeric()
 _JSONB_ARRAY: Final = sa.ARRAY(JSONB)
 _NUMBER: Final = sa.literal_column(f"'^{NUMBER_PATTERN}$'", sa.Text)
 
 
 def conditions(labels: ColumnElement[Any], requirements: Sequence[Requirement]) -> list[ColumnElement[bool]]:
     """Return a condition per requirement that is true or false of any labels, as `domain.selector.matches` says."""
-    return [clause(labels, requirement.operator, *arguments(requirement)) for requirement in requirements]
+    return [
+        clause(labels, each.operator, *map(sa.literal, values(each), types(each.operator))) for each in requirements
+    ]
 
 
 def shape(requirements: Sequence[Requirement]) -> Hashable:
@@ -29,22 +34,34 @@ def shape(requirements: Sequence[Requirement]) -> Hashable:
     return tuple(requirement.operator for requirement in requirements)
 
 
-def arguments(requirement: Requirement) -> tuple[BindParameter[Any], ...]:
-    """Return what the requirement's clause binds, each with its type and value."""
-    key = sa.literal(requirement.key, sa.Text)
+def types(operator: Operator) -> tuple[TypeEngine[Any], ...]:
+    """Return the types of what an operator's clause binds."""
+    match operator:
+        case Operator.EXISTS | Operator.DOES_NOT_EXIST:
+            return (_TEXT,)
+        case Operator.IN:
+            return (_JSONB_ARRAY,)
+        case Operator.NOT_IN:
+            return (_TEXT, TEXT_ARRAY)
+        case _:
+            return (_TEXT, _NUMERIC)
+
+
+def values(requirement: Requirement) -> tuple[Any, ...]:
+    """Return what the requirement's clause binds, in the order of its types."""
     match requirement.operator:
         case Operator.EXISTS | Operator.DOES_NOT_EXIST:
-            return (key,)
+            return (requirement.key,)
         case Operator.IN:
-            return (sa.literal([{requirement.key: value} for value in requirement.values], _JSONB_ARRAY),)
+            return ([{requirement.key: value} for value in requirement.values],)
         case Operator.NOT_IN:
-            return (key, sa.literal(list(requirement.values), TEXT_ARRAY))
+            return (requirement.key, list(requirement.values))
         case _:
-            return (key, sa.literal(Decimal(requirement.values[0]), sa.Numeric))
+            return (requirement.key, Decimal(requirement.values[0]))
 
 
 def clause(labels: ColumnElement[Any], operator: Operator, *bound: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Return the condition of an operator over parameters with the types of `arguments`."""
+    """Return the condition of an operator over parameters of its `types`."""
     match operator:
         case Operator.EXISTS:
             return _has(labels, *bound)
@@ -54,8 +71,8 @@ def clause(labels: ColumnElement[Any], operator: Operator, *bound: ColumnElement
             return labels.op("@>", return_type=sa.Boolean())(sa.func.any(*bound))
         case Operator.NOT_IN:
             # No index finds what is absent; of the ways to look at every row this is the fastest.
-            key, values = bound
-            return (_value(labels, key) == sa.func.any(values)).is_not(sa.true())
+            key, among = bound
+            return (_value(labels, key) == sa.func.any(among)).is_not(sa.true())
         case comparing:
             key, number = bound
             value = _value(labels, key)

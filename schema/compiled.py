@@ -107,9 +107,10 @@ class _Step:
     @property
     def is_large(self) -> bool:
         """Whether its rows are sent as they are read."""
+        if not isinstance(self.read, Page) or (self.read.asked.first or 0) <= STREAM_ROWS:
+            return False
         plan = self.prepared.plan if self.prepared else None
-        rows = self.read.asked.first if isinstance(self.read, Page) else None
-        return isinstance(plan, PagePlan) and plan.layout.streams and (rows or 0) > STREAM_ROWS
+        return isinstance(plan, PagePlan) and plan.layout.streams
 
 
 @dataclass(frozen=True, slots=True)

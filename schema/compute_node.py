@@ -29,6 +29,7 @@ from schema.enums import (
     ProvisionState,
     Trust,
 )
+from schema.filters import flat
 from schema.hardware import HardwareKey
 from schema.objects import NodeInterface, RowTyped
 from schema.site import Pool, Site
@@ -166,6 +167,7 @@ class ComputeNode(RowTyped, NodeInterface):
         return cast("Snapshot | None", reading.snapshot_at(self, time))
 
 
+@flat
 @strawberry.input(description="Which nodes; what is left out asks nothing, a list is satisfied by any of its members.")
 class NodeFilter:
     """A filter of nodes."""

@@ -9,6 +9,7 @@ from db.tables import DeviceRow
 from schema.allocation import Booking
 from schema.arguments import listed
 from schema.enums import DeviceClass
+from schema.filters import flat
 from schema.objects import NodeInterface, RowTyped, UnknownFact
 from schema.scalars import JsonValue
 
@@ -61,6 +62,7 @@ class Device(RowTyped, NodeInterface):
     not_known: list[UnknownFact] = strawberry.field(description="Facts without a value, and why.")
 
 
+@flat
 @strawberry.input(description="Which devices; what is left out asks nothing.")
 class DeviceFilter:
     """A filter of `devices`."""

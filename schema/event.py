@@ -10,6 +10,7 @@ from resolvers.events import EventQuery, FeedEvent
 from schema.arguments import listed
 from schema.compute_node import ComputeNode
 from schema.enums import ConditionStatus
+from schema.filters import flat
 from schema.scalars import Cursor, JsonValue
 from schema.snapshot import InventoryChange, Snapshot
 
@@ -80,6 +81,7 @@ class OtherEvent(Event):
     payload: JsonValue = strawberry.field(description="What it says.")
 
 
+@flat
 @strawberry.input(description="Which events; what is left out asks nothing.")
 class EventFilter:
     """A filter of the feed."""

@@ -196,7 +196,6 @@ class NodeQuery:
 
 
 def _selected(requirement: Requirement) -> Where:
-    bound = selectors.arguments(requirement)
-    clause = partial(selectors.clause, nodes.c.labels, requirement.operator)
-    types, values = tuple(each.type for each in bound), tuple(each.value for each in bound)
-    return Where(("selector", requirement.operator), clause, types, values, skewed=True)
+    operator = requirement.operator
+    clause = partial(selectors.clause, nodes.c.labels, operator)
+    return Where(("selector", operator), clause, selectors.types(operator), selectors.values(requirement), skewed=True)

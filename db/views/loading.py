@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from db.database import Reader, Row
+from db.connections import Row
+from db.database import Reader
 from db.views import rows
 from db.views.plan import Compiled, compile_statement
 from db.views.selection import Asked, Shape

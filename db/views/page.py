@@ -92,15 +92,14 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a page is written; `heads` columns stand before those of the rows."""
+    """How a page is written; `heads` columns stand before those of the rows.
+
+    One that `streams` can be written as its rows come: it does not make several lists of the same rows.
+    """
 
     parts: tuple[Part, ...]
     heads: int
-
-    @property
-    def streams(self) -> bool:
-        """Whether rows can be written as they come: not when several lists are made of the same rows."""
-        return sum(isinstance(part, Items) for part in self.parts) == 1
+    streams: bool
 
     def pieces(self, rows: Texts, asked: Asked) -> list[str]:
         """Return the page's object in pieces, to be joined with what stands around it."""

@@ -41,7 +41,7 @@ def page_statement(selection: PageSelection, asked: Sequence[Asked]) -> tuple[Se
     known = [each for each in selection.fields if _is_known_before(each, selection.fields, lists)]
     page = _Page(PageObject(Draft(asked), selection, None, 0), known)
     parts = page.written()
-    return page.statement(), Layout(tuple(parts), len(known))
+    return page.statement(), Layout(tuple(parts), len(known), streams=len(lists) == 1)
 
 
 def _is_known_before(
@@ -132,17 +132,20 @@ class _Page:
             if items.rows is None:
                 raise NotCompilable("a list of nothing")
             return ("", self._column(row_object(self.page.draft, items.rows)), "")
-        parts: list[str | int] = ["{"]
+        parts: list[str | int] = []
+        text = "{"
         for number, each in enumerate(items.fields):
-            text = _key(number, each.key)
+            text += _key(number, each.key)
             if isinstance(each, Constant):
-                parts.append(text + orjson.dumps(each.text).decode())
+                text += orjson.dumps(each.text).decode()
             elif each.rows is not None:
                 parts.extend((text, self._column(row_object(self.page.draft, each.rows))))
+                text = ""
             else:
                 # In base64 nothing is to be escaped.
-                parts.extend((text + '"', self._column(self.page.cursor()), '"'))
-        return (*parts, "}")
+                parts.extend((text + '"', self._column(self.page.cursor())))
+                text = '"'
+        return (*parts, text + "}")
 
     def _column(self, column: Expression) -> int:
         self.items.append(column)
