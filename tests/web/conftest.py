@@ -3,10 +3,13 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from tests.support.server import RunningServer
 from tests.web.browser import Tab, chromium, tab_of
+
+# A machine that runs two tests at a time may be slow; what is there is found at once all the same.
+expect.set_options(timeout=30_000)
 
 
 @pytest.fixture

@@ -246,7 +246,7 @@ async def test_what_changed_while_the_server_was_away_arrives_when_it_is_back(
         await expect(tab.page.locator("#connection")).to_contain_text("Reconnecting")
         await _report_elsewhere(database_url, server.token)
         await server.start()
-        await expect(tab.page.locator("#event-list")).to_contain_text("Inventory", timeout=30_000)
+        await expect(tab.page.locator("#event-list")).to_contain_text("Inventory")
         await expect(_row(tab, "alpha")).to_be_visible()
         await expect(tab.page.locator("#connection")).to_have_text("Live")
         tab.errors.clear()  # the browser writes down every refused connection
@@ -262,7 +262,7 @@ async def test_a_cursor_that_expired_reads_everything_anew(
         async with database.transaction() as tx:
             assert await forget_events(tx, datetime.now(UTC) + timedelta(minutes=1)) is not None
         await server.start()
-        await expect(_row(tab, "alpha")).to_be_visible(timeout=30_000)
+        await expect(_row(tab, "alpha")).to_be_visible()
         await expect(tab.page.locator("#connection")).to_have_text("Live")
         await expect(tab.page.locator("#event-list")).not_to_contain_text("Inventory")
         tab.errors.clear()
