@@ -22,6 +22,7 @@ _counts: Final = sa.table(
 )
 _YES: Final = sa.literal_column("true", sa.Boolean)
 _NO: Final = sa.literal_column("false", sa.Boolean)
+_NONE: Final = sa.literal_column("0", sa.BigInteger)
 
 
 def _takes_new_work() -> Expression:
@@ -82,10 +83,12 @@ def _held(draft: Draft, opened: Opened) -> FromClause:
 
 def _counted(draft: Draft, open_nodes: Callable[[list[Expression]], Opened], name: str) -> FromClause:
     atom, whole = _devices.alias(draft.name("d")), _devices.alias(draft.name("d"))
-    of_nodes = open_nodes([nodes.c.id, TAKES_NEW_WORK])
+    columns = [("id", nodes.c.id), ("takes_new_work", TAKES_NEW_WORK)]
+    # OFFSET keeps it together: else PostgreSQL asks for each atom what it need ask once for its node.
+    of_nodes = open_nodes([column for _, column in columns]).select(columns).offset(_NONE).subquery(draft.name("n"))
     own, above, node = (_held(draft, open_nodes([nodes.c.id])) for _ in range(3))
     source = (
-        of_nodes.source.join(atom, atom.c.node_id == of_nodes.put(nodes.c.id))
+        of_nodes.join(atom, atom.c.node_id == of_nodes.c.id)
         .outerjoin(whole, whole.c.id == atom.c.parent_id)
         .outerjoin(own, own.c.id == atom.c.id)
         .outerjoin(above, sa.and_(above.c.id == atom.c.parent_id, above.c.own))
@@ -98,7 +101,7 @@ def _counted(draft: Draft, open_nodes: Callable[[list[Expression]], Opened], nam
         sa.not_(atom.c.missing),
         sa.not_(atom.c.partition_pending),
         sa.func.coalesce(whole.c.healthy & sa.not_(whole.c.missing), _YES),
-        of_nodes.put(TAKES_NEW_WORK),
+        of_nodes.c.takes_new_work,
     )
     held_now = sa.func.coalesce(sa.or_(*held), _NO)
     atoms = (
@@ -109,8 +112,8 @@ def _counted(draft: Draft, open_nodes: Callable[[list[Expression]], Opened], nam
             sa.func.coalesce(*held).is_not(None).label("held"),
         )
         .select_from(source)
-        .where(*of_nodes.where, sa.or_(atom.c.bookable, own.c.own))
-        .correlate_except(*of_nodes.own, atom, whole, own, above, node)
+        .where(sa.or_(atom.c.bookable, own.c.own))
+        .correlate_except(of_nodes, atom, whole, own, above, node)
         .subquery(draft.name("a"))
     )
     kinds = {
