@@ -74,7 +74,7 @@ returning n.node_id, m.names
 _CLAIM = f"""
 select i.node_id, i.tenant_id, i.reported, i.reported_at, i.applied, i.applied_digest, i.snapshot_id, n.trust,
     n.no_schedule_reasons, n.identity_key, n.hardware_key, n.hardware_key_trusted, n.hardware_conflict,
-    n.hardware_evidence, n.fingerprint, n.inventory_labels, i.held_by,
+    n.hardware_evidence, n.fingerprint, n.inventory_labels, n.accepted_gpus, i.held_by,
     exists (
         select from inventory_snapshots s cross join unnest($3::text[]) w (name)
         where s.node_id = i.node_id and s.received_at > now() - make_interval(mins => $4) and s.id <> i.snapshot_id

@@ -17,6 +17,7 @@ from domain.division import UNPOOLED, Division
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Gpu, GpusSection
 from domain.events import PlannedEvent
+from domain.gpu_count import expected_gpus, gpu_count_mismatch
 from domain.hardware import Hardware, conflict_observed, is_about_hardware, next_hardware, seen_identity
 from domain.ids import DeviceId, NodeId
 from domain.inventory_labels import inventory_labels
@@ -29,7 +30,8 @@ class NodeState:
     """What is stored of a node.
 
     `applied` maps section names to the hashes of the last applied set (None: nothing was applied yet), `sections`
-    holds its documents. `held_by` is that of the last plan of its devices, `labels` are those from its inventory.
+    holds its documents. `held_by` is that of the last plan of its devices, `labels` are those from its inventory,
+    `accepted_gpus` is how many GPUs it had when it was last accepted.
     """
 
     node_id: NodeId
@@ -43,6 +45,7 @@ class NodeState:
     held_by: tuple[DeviceId, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     images: tuple[CachedImage, ...] = ()
+    accepted_gpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,7 @@ class Report:
     """What the node reported, complete and decoded.
 
     `owners` names the owner of every one of `claimed_device_ids` that has one; `booked` those of the node's devices
-    that have live bookings; `division` is its pool's.
+    that have live bookings; `division` and `gpus_in_policy` (how many it expects) are its pool's.
 
     `key_holders` names other nodes by the trusted hardware keys they have: at least the one that has the reported key.
     `came_back` says that the reported hardware was the node's shortly before what it has now.
@@ -61,6 +64,7 @@ class Report:
     owners: Mapping[DeviceId, NodeId]
     booked: frozenset[DeviceId]
     division: Division = UNPOOLED
+    gpus_in_policy: int | None = None
     key_holders: Mapping[str, NodeId] = field(default_factory=dict)
     came_back: bool = False
 
@@ -97,7 +101,11 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
     plan = plan_devices(state.node_id, state.devices, report.sections, terms)
     contested = conflict_observed(hardware, report.key_holders)
     decided = is_about_hardware(state.conditions.get("DuplicateIdentity"))
-    said = inventory_conditions(report.sections, plan.conflicts, contested, decided=decided)
+    expected = expected_gpus(report.gpus_in_policy, state.accepted_gpus)
+    said = (
+        *inventory_conditions(report.sections, plan.conflicts, contested, decided=decided),
+        *gpu_count_mismatch(section_of(report.sections, GpusSection), expected),
+    )
     conditions = transition(state.conditions, said, now)
     written = {**state.conditions, **{condition.type: condition for condition in conditions}}
     owned = [written[each.type] for each in said if each.type in written]

@@ -60,6 +60,15 @@ class DeviceTakenMeanwhile(Exception):  # noqa: N818 - an outcome of a race, not
 
 
 @dataclass(frozen=True, slots=True)
+class _Pool:
+    division: Division = UNPOOLED
+    gpu_count: int | None = None
+
+
+_NO_POOL: Final = _Pool()
+
+
+@dataclass(frozen=True, slots=True)
 class _Claim:
     node_id: NodeId
     tenant_id: TenantId
@@ -204,7 +213,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
     booked = await booked_devices(tx, node_ids)
     images = await image_store.images_of_nodes(tx, node_ids)
     # In a statement after the claim's, which sees what was committed while the claim waited for its rows.
-    divisions = {row.node_id: _division(row) for row in await pools_of_nodes(tx, node_ids)}
+    pools = {row.node_id: _pool(row) for row in await pools_of_nodes(tx, node_ids)}
     reported = {NodeId(row.node_id): sections(NodeId(row.node_id), row.reported) for row in rows}
     claimed_ids: set[DeviceId] = set()
     for node_id, documents_of_node in reported.items():
@@ -227,13 +236,15 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 labels=row.inventory_labels,
                 held_by=tuple(row.held_by),
                 images=tuple(images[row.node_id]),
+                accepted_gpus=row.accepted_gpus,
             ),
             Report(
                 hashes=row.reported,
                 sections=reported[NodeId(row.node_id)],
                 owners=_owners(owners, row.tenant_id),
                 booked=frozenset(booked),
-                division=divisions.get(row.node_id, UNPOOLED),
+                division=pools.get(row.node_id, _NO_POOL).division,
+                gpus_in_policy=pools.get(row.node_id, _NO_POOL).gpu_count,
                 came_back=row.came_back,
             ),
         )
@@ -266,8 +277,10 @@ def _owners(rows: list[Row], tenant_id: str) -> dict[DeviceId, NodeId]:
     return {DeviceId(row.id): NodeId(row.node_id) if row.tenant_id == tenant_id else _ELSEWHERE for row in rows}
 
 
-def _division(pool: Row) -> Division:
-    return division_of(PoolClass(pool.pool_class), Sharing(pool.sharing), read_policy(pool.policy))
+def _pool(row: Row) -> _Pool:
+    policy = read_policy(row.policy)
+    division = division_of(PoolClass(row.pool_class), Sharing(row.sharing), policy)
+    return _Pool(division, policy.expect.gpu_count)
 
 
 async def _save(tx: Transaction, decisions: list[_Decision]) -> None:

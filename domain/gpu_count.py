@@ -1,0 +1,39 @@
+"""Whether a node has as many GPUs as it should (rule 8)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from domain.changes.gpus import is_complete
+from domain.conditions import ConditionStatus, Observed
+from domain.documents.gpus import GpusSection
+
+MISMATCH: Final = "GpuCountMismatch"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedGpus:
+    """How many GPUs a node should have, and by whose word."""
+
+    count: int
+    by: str
+
+
+def expected_gpus(by_policy: int | None, accepted: int | None) -> ExpectedGpus | None:
+    """Return what the pool's policy expects, else what the node was accepted with, else None."""
+    if by_policy is not None:
+        return ExpectedGpus(by_policy, "its pool's policy")
+    return None if accepted is None else ExpectedGpus(accepted, "its last acceptance")
+
+
+def gpu_count_mismatch(gpus: GpusSection | None, expected: ExpectedGpus | None) -> tuple[Observed, ...]:
+    """Compare a complete enumeration with what is expected; any other says nothing."""
+    if expected is None:
+        return (Observed(MISMATCH, ConditionStatus.FALSE),)
+    if gpus is None or not is_complete(gpus):
+        return ()
+    found = len(gpus.gpus)
+    if found == expected.count:
+        return (Observed(MISMATCH, ConditionStatus.FALSE),)
+    reason = "FewerThanExpected" if found < expected.count else "MoreThanExpected"
+    message = f"GPUs: {found} found, {expected.count} expected by {expected.by}"
+    return (Observed(MISMATCH, ConditionStatus.TRUE, reason, message),)
