@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from domain.device import Device, DeviceClass
+from domain.device import Device, DeviceClass, fact
 from domain.division import Division
 from domain.ids import DeviceId, NodeId
 from domain.jsonvalue import JsonValue
@@ -43,7 +43,7 @@ def divide(node_id: NodeId, hardware: Iterable[Device], division: Division) -> I
 
 def mig_mode(gpu: Device) -> Mapping[str, JsonValue]:
     """Return what is known of a GPU's MIG mode: `current` and `pending`."""
-    mode = gpu.attributes.get("migMode")
+    mode = fact(gpu, "migMode")
     return mode if isinstance(mode, Mapping) else {}
 
 

@@ -45,7 +45,7 @@ def _kept(device: Device, planned: Mapping[DeviceId, Device]) -> Device:
         stays_atom = device.device_class in _ATOMS and not now.partition_pending
         return replace(now, bookable=True) if stays_atom else now
     if device.device_class is DeviceClass.NODE:
-        return replace(device, missing=True)
+        return replace(device, healthy=True, missing=True)
     gpu = planned.get(device.parent_id) if device.parent_id is not None else None
     if device.device_class is DeviceClass.GPU_SLOT and gpu is not None:
         # Only the pool took it away: the card works on, and so does whoever holds the slot.

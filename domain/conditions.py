@@ -14,7 +14,7 @@ from domain.documents.gpus import Enumeration, GpusSection
 from domain.gpu_names import UNNAMED_BOARDS, GpuKind, name_of
 from domain.sections import section_of
 
-CONFLICTS_NAMED_MAX: Final = 8
+NAMED_MAX: Final = 8
 _NOT_NAMED: Final[Mapping[GpuKind, str]] = {
     GpuKind.UNKNOWN: "",
     GpuKind.CUT: " (cut short)",
@@ -177,21 +177,22 @@ def _gpu_model_unknown(section: GpusSection) -> list[Observed]:
     unknown = Counter((text, name.kind) for text, name in found if name is not None and name.kind in UNNAMED_BOARDS)
     if unknown:
         named = [f"{count} named {text!r}{_NOT_NAMED[kind]}" for (text, kind), count in sorted(unknown.items())]
-        message = _up_to(named, CONFLICTS_NAMED_MAX)
+        message = up_to(named, NAMED_MAX)
         return [Observed("GpuModelUnknown", ConditionStatus.TRUE, "NameNotInTable", message)]
     if section.enumeration is Enumeration.COMPLETE and all(name is not None for _, name in found):
         return [Observed("GpuModelUnknown", ConditionStatus.FALSE)]
     return []
 
 
-def _up_to(named: Sequence[str], count: int) -> str:
+def up_to(named: Sequence[str], count: int) -> str:
+    """Join the first of what is named, and say how many more there are."""
     more = [f"and {len(named) - count} more"] if len(named) > count else []
     return "; ".join([*named[:count], *more])
 
 
 def _duplicate_identity(conflicts: Sequence[DeviceConflict], contested: Observed | None) -> Observed:
     named = [f"{conflict.device_id} is a device of {conflict.owner}" for conflict in conflicts]
-    devices = _up_to(named, CONFLICTS_NAMED_MAX)
+    devices = up_to(named, NAMED_MAX)
     if contested is None:
         return Observed("DuplicateIdentity", ConditionStatus.TRUE, "DeviceOwnedElsewhere", devices)
     # Of two reasons the one that an operator cannot end by a word stands.

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -102,14 +102,31 @@ def is_place_id(device_id: DeviceId, node_id: NodeId) -> bool:
     return device_id.startswith(f"{node_id}/")
 
 
-def has_value(device: Device, fact: str) -> bool:
+def has_value(device: Device, name: str) -> bool:
     """Say whether the device has a value for a fact named as in `not_known`, such as `vramGiB` or `migMode.pending`."""
-    if fact in COLUMNS:
-        return getattr(device, COLUMNS[fact]) not in (None, ())
+    if name in COLUMNS:
+        return getattr(device, COLUMNS[name]) not in (None, ())
+    return fact(device, name) is not None
+
+
+def fact(device: Device, path: str) -> JsonValue:
+    """Return the attribute at a path such as `migMode.pending`, or None."""
     value: JsonValue = device.attributes
-    for name in fact.split("."):
+    for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
-    return value is not None
+    return value
+
+
+def word(device: Device, path: str) -> str | None:
+    """Return a word of a fixed vocabulary in its one spelling: `In Progress` is `in_progress`."""
+    value = fact(device, path)
+    return "_".join(value.casefold().split()) if isinstance(value, str) else None
+
+
+def numbers(device: Device, path: str) -> frozenset[int]:
+    """Return a list of numbers as a set, empty where there is none."""
+    value = fact(device, path)
+    return frozenset(each for each in value if isinstance(each, int)) if isinstance(value, Sequence) else frozenset()
 
 
 def drop_known(device: Device) -> Device:

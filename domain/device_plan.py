@@ -3,27 +3,36 @@
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final
 
-from domain.atoms import PLANNED_CLASSES, divide, mig_mode
+from domain.atoms import PLANNED_CLASSES, divide
 from domain.booked_atoms import hold_booked
-from domain.device import COLUMNS, Device, DeviceClass, drop_known
+from domain.device import Device, DeviceClass
+from domain.device_health import DeviceHealth, HealthPlan, plan_health, quarantine
 from domain.device_match import adopt_ids
 from domain.devices import complete_classes, hardware_of, unlisted_parents
 from domain.division import UNPOOLED, Division
 from domain.documents.document import Section
+from domain.gpu_findings import due_at, findings
 from domain.ids import DeviceId, NodeId
+from domain.last_known import is_lost, with_last_known
 
 _LISTED_WITH: Final = {DeviceClass.GPU_MIG: DeviceClass.GPU, DeviceClass.NIC_VF: DeviceClass.NIC}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """On what terms hardware is planned: how the pool divides it, who owns reported devices, and which are booked."""
+    """On what terms hardware is planned: how the pool divides it, who owns reported devices, and which are booked.
 
+    `health` holds the node's faults as they are written.
+    """
+
+    now: datetime
     division: Division = UNPOOLED
     owners: Mapping[DeviceId, NodeId] = field(default_factory=dict)
     booked: AbstractSet[DeviceId] = frozenset()
+    health: tuple[DeviceHealth, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +48,20 @@ class DevicePlan:
     """The rows to write and to delete, and the ids that could not be taken, each sorted by id.
 
     `held_by` names the devices whose bookings keep the plan from what hardware and pool ask for: once one of those
-    bookings ends, the node is to be planned anew.
+    bookings ends, the node is to be planned anew, and so it is at `due_at`.
     """
 
     upsert: tuple[Device, ...]
     delete: tuple[DeviceId, ...]
     conflicts: tuple[DeviceConflict, ...]
     held_by: tuple[DeviceId, ...] = ()
+    health: HealthPlan = field(default_factory=HealthPlan)
+    due_at: datetime | None = None
+
+    @property
+    def changes_anything(self) -> bool:
+        """Say whether there is something to write of devices and their faults."""
+        return bool(self.upsert or self.delete or self.health.write or self.health.ended)
 
 
 def plan_devices(
@@ -60,9 +76,16 @@ def plan_devices(
     seen = hardware_of(node_id, sections)
     taken = {device.id for device in seen if device.id not in ours and terms.owners.get(device.id, node_id) != node_id}
     free = [device for device in seen if device.id not in taken and device.parent_id not in taken]
-    hardware = _as_far_as_known(node_id, free, ours, sections)
+    shown, silent = _as_far_as_known(node_id, free, ours, sections, terms.now)
+    hardware = [*shown, *silent]
     divided = {device.id: device for device in divide(node_id, hardware, terms.division)}
-    planned, held_by = hold_booked(divided, ours, terms.booked)
+    bent, held_by = hold_booked(divided, ours, terms.booked)
+    gpus = [device for device in shown if device.device_class is DeviceClass.GPU]
+    telling = [gpu for gpu in gpus if not is_lost(gpu)]
+    in_full = len(telling) == len(gpus) and DeviceClass.GPU in complete_classes(sections)
+    found = findings(telling, terms.now, in_full=in_full)
+    health = plan_health(terms.health, found, ours, bent, terms.now)
+    planned = quarantine(bent, health.stands)
     return DevicePlan(
         upsert=_by_id(device for device in planned.values() if ours.get(device.id) != device),
         delete=tuple(sorted(ours.keys() - planned.keys())),
@@ -72,6 +95,8 @@ def plan_devices(
             if device.id in taken and device.parent_id not in taken
         ),
         held_by=held_by,
+        health=health,
+        due_at=due_at(telling, terms.now),
     )
 
 
@@ -80,19 +105,24 @@ def _by_id(devices: Iterable[Device]) -> tuple[Device, ...]:
 
 
 def _as_far_as_known(
-    node_id: NodeId, seen: Sequence[Device], ours: Mapping[DeviceId, Device], sections: Mapping[str, Section]
-) -> list[Device]:
-    """Return the hardware: what is seen, under the ids it is known by, and what the sections say nothing of."""
+    node_id: NodeId,
+    seen: Sequence[Device],
+    ours: Mapping[DeviceId, Device],
+    sections: Mapping[str, Section],
+    now: datetime,
+) -> tuple[list[Device], list[Device]]:
+    """Return what is seen, under the ids it is known by, and what the sections say nothing of."""
     adopted = adopt_ids(seen, ours)
-    shown = {device.id: _with_last_known(device, ours.get(device.id)) for device in adopted}
+    shown = {device.id: device for device in with_last_known(adopted, ours, now)}
     unseen = [device for device in ours.values() if device.id not in shown and not device.missing]
     if not unseen:
-        return list(shown.values())
+        return list(shown.values()), []
     complete = complete_classes(sections)
     names = {before.id: after.id for before, after in zip(seen, adopted, strict=True)}
     unlisted = {names.get(device_id, device_id) for device_id in unlisted_parents(node_id, sections)}
     silent = [device for device in unseen if _is_silence(device, shown, complete, unlisted)]
-    return [*shown.values(), *silent]
+    # As it was before its faults, which are marked anew.
+    return list(shown.values()), [replace(device, healthy=not is_lost(device)) for device in silent]
 
 
 def _is_silence(
@@ -107,17 +137,3 @@ def _is_silence(
     if unseen.parent_id in shown:
         return unseen.parent_id in unlisted
     return _LISTED_WITH.get(unseen.device_class, unseen.device_class) not in complete
-
-
-def _with_last_known(seen: Device, known: Device | None) -> Device:
-    """Fill in what a GPU that cannot be asked now was last known to be: silence changes nothing."""
-    if known is None or seen.device_class is not DeviceClass.GPU:
-        return seen
-    if seen.mig_capable is None and mig_mode(known):
-        # The MIG mode could not be read: a partitioned GPU does not become whole by that.
-        mode = {**mig_mode(known), **mig_mode(seen)}
-        seen = replace(seen, mig_capable=known.mig_capable, attributes={**seen.attributes, "migMode": mode})
-    if seen.attributes.get("lost") is not True:
-        return drop_known(seen)
-    unread = {name: getattr(known, name) for name in COLUMNS.values() if getattr(seen, name) in (None, ())}
-    return drop_known(replace(seen, **unread, attributes={**known.attributes, **seen.attributes}))

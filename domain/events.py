@@ -6,10 +6,12 @@ from typing import Final
 
 from domain.changes.change import Change
 from domain.conditions import Condition
+from domain.device_health import DeviceHealth, HealthEnd
 from domain.jsonvalue import JsonValue
 
 INVENTORY_CHANGED: Final = "node.inventory.changed"
 CONDITION_CHANGED: Final = "node.condition.changed"
+DEVICE_HEALTH_CHANGED: Final = "device.health.changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,24 @@ def condition_changed(condition: Condition) -> PlannedEvent:
             "reason": condition.reason,
             "message": condition.message,
             "noSchedule": condition.no_schedule,
+        },
+    )
+
+
+def device_health_changed(fault: DeviceHealth, *, healthy: bool, end: HealthEnd | None = None) -> PlannedEvent:
+    """Tell a fault that a device has, or how it ended; `healthy` says how the device reads with it."""
+    return PlannedEvent(
+        DEVICE_HEALTH_CHANGED,
+        {
+            "deviceId": fault.device_id,
+            "healthy": healthy,
+            "source": fault.source.value,
+            "cause": fault.cause,
+            "reason": fault.reason,
+            "message": fault.message,
+            "rule": fault.rule,
+            "since": fault.since.isoformat(),
+            "end": None if end is None else end.value,
         },
     )
 

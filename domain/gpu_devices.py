@@ -8,8 +8,10 @@ from domain.availability import Availability, known_text
 from domain.device import MIB_PER_GIB, Device, DeviceClass, not_known_by_item, place_id
 from domain.documents.gpus import Fabric, Gpu, GpusSection
 from domain.facts import facts
+from domain.gpu_links import reported_links
 from domain.gpu_names import name_of
 from domain.ids import DeviceId, NodeId
+from domain.jsonvalue import JsonValue
 from domain.mig_devices import LIST, mig_devices, mig_id
 from domain.sections import gpu_uuid
 
@@ -83,7 +85,7 @@ def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
                 nvlink_peers=peers[device_id],
                 fabric_cluster=cluster,
                 fabric_clique=clique,
-                attributes={**facts(gpu, _ATTRIBUTES), **_fabric_attributes(gpu.fabric)},
+                attributes={**facts(gpu, _ATTRIBUTES), **reported_links(gpu), **_fabric_attributes(gpu.fabric)},
                 not_known=not_known,
             )
         )
@@ -164,6 +166,9 @@ def _domain(fabric: Fabric | None) -> tuple[str | None, str | None]:
     return cluster, None if fabric.clique_id is None else str(fabric.clique_id)
 
 
-def _fabric_attributes(fabric: Fabric | None) -> dict[str, str]:
-    known = {} if fabric is None else facts(fabric, _FABRIC_ATTRIBUTES)
-    return {_FABRIC_ATTRIBUTES[name]: str(value) for name, value in known.items()}
+def _fabric_attributes(fabric: Fabric | None) -> dict[str, JsonValue]:
+    if fabric is None:
+        return {}
+    known = facts(fabric, _FABRIC_ATTRIBUTES)
+    issues = {"fabricHealthIssues": list(fabric.health_issues)} if fabric.health_issues else {}
+    return {**{_FABRIC_ATTRIBUTES[name]: str(value) for name, value in known.items()}, **issues}

@@ -1,14 +1,16 @@
 """Applying a node's reported inventory: one decision, from its state and the report to all that is to be written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from domain import events
 from domain.cached_images import CachedImage, ImageCachePlan, plan_image_cache
 from domain.changes.gpus import is_complete
-from domain.conditions import Condition, inventory_conditions, merge_no_schedule_reasons, transition
+from domain.conditions import Condition, Observed, inventory_conditions, merge_no_schedule_reasons, transition
 from domain.device import MIB_PER_GIB, is_place_id
+from domain.device_conditions import device_conditions
+from domain.device_health import DeviceHealth
 from domain.device_plan import DevicePlan, Terms, plan_devices
 from domain.devices import Device, DeviceClass, device_ids
 from domain.diff import Change, ChangeType, diff
@@ -30,8 +32,8 @@ class NodeState:
     """What is stored of a node.
 
     `applied` maps section names to the hashes of the last applied set (None: nothing was applied yet), `sections`
-    holds its documents. `held_by` is that of the last plan of its devices, `labels` are those from its inventory,
-    `accepted_gpus` is how many GPUs it had when it was last accepted.
+    holds its documents. `held_by` and `due_at` are those of the last plan of its devices, `health` holds their
+    faults, `labels` are those from its inventory, `accepted_gpus` is how many GPUs it had when it was last accepted.
     """
 
     node_id: NodeId
@@ -46,6 +48,8 @@ class NodeState:
     labels: Mapping[str, str] = field(default_factory=dict)
     images: tuple[CachedImage, ...] = ()
     accepted_gpus: int | None = None
+    health: tuple[DeviceHealth, ...] = ()
+    due_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,24 +101,18 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
     seen = seen_identity(state.hardware, report.sections)
     hardware = next_hardware(state.hardware, seen, report.key_holders, state.identity_key, report.sections)
     owners = _owners(state.node_id, report, hardware)
-    terms = Terms(division=report.division, owners=owners, booked=report.booked)
+    terms = Terms(now=now, division=report.division, owners=owners, booked=report.booked, health=state.health)
     plan = plan_devices(state.node_id, state.devices, report.sections, terms)
-    contested = conflict_observed(hardware, report.key_holders)
-    decided = is_about_hardware(state.conditions.get("DuplicateIdentity"))
-    expected = expected_gpus(report.gpus_in_policy, state.accepted_gpus)
-    said = (
-        *inventory_conditions(report.sections, plan.conflicts, contested, decided=decided),
-        *gpu_count_mismatch(section_of(report.sections, GpusSection), expected),
-    )
+    said = _said(state, report, plan, hardware)
     conditions = transition(state.conditions, said, now)
     written = {**state.conditions, **{condition.type: condition for condition in conditions}}
     owned = [written[each.type] for each in said if each.type in written]
     reasons = merge_no_schedule_reasons(state.no_schedule_reasons, owned)
     labels = inventory_labels(state.labels, report.sections, _planned(state.devices, plan))
     images = plan_image_cache(state.images, report.sections)
-    stands = (state.hardware, state.no_schedule_reasons, state.held_by, dict(state.labels))
-    is_as_written = (hardware, reasons, plan.held_by, labels) == stands
-    if not is_new_set and not (plan.upsert or plan.delete or conditions or images) and is_as_written:
+    stands = (state.hardware, state.no_schedule_reasons, state.held_by, state.due_at, dict(state.labels))
+    is_as_written = (hardware, reasons, plan.held_by, plan.due_at, labels) == stands
+    if not is_new_set and not (plan.changes_anything or conditions or images) and is_as_written:
         return Unchanged()
     digest = inventory_digest(report.hashes)
     changed_sections = _changed_names(state.applied or {}, report.hashes)
@@ -128,7 +126,12 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
         no_schedule_reasons=reasons,
         hardware=hardware,
         labels=labels,
-        events=(*set_events, *map(events.hardware_changed, changes), *map(events.condition_changed, conditions)),
+        events=(
+            *set_events,
+            *map(events.hardware_changed, changes),
+            *_health_events(state.devices, plan),
+            *map(events.condition_changed, conditions),
+        ),
         images=images,
     )
 
@@ -144,13 +147,34 @@ def advisory_report(state: NodeState, report: Report) -> InventoryOutcome | Unch
         digest=digest,
         changed_sections=changed_sections,
         changes=changes,
-        devices=DevicePlan((), (), (), state.held_by),
+        devices=DevicePlan((), (), (), state.held_by, due_at=state.due_at),
         conditions=(),
         no_schedule_reasons=state.no_schedule_reasons,
         hardware=state.hardware,
         labels=state.labels,
         events=(events.inventory_changed(digest, changed_sections, changes, advisory=True),),
     )
+
+
+def _said(state: NodeState, report: Report, plan: DevicePlan, hardware: Hardware) -> tuple[Observed, ...]:
+    """Return what the report says of the node's conditions."""
+    contested = conflict_observed(hardware, report.key_holders)
+    decided = is_about_hardware(state.conditions.get("DuplicateIdentity"))
+    expected = expected_gpus(report.gpus_in_policy, state.accepted_gpus)
+    return (
+        *inventory_conditions(report.sections, plan.conflicts, contested, decided=decided),
+        *gpu_count_mismatch(section_of(report.sections, GpusSection), expected),
+        *device_conditions(plan.health.stands),
+    )
+
+
+def _health_events(current: Iterable[Device], plan: DevicePlan) -> Iterator[PlannedEvent]:
+    healthy = {device.id for device in _planned(current, plan) if device.healthy}
+    for ended in plan.health.ended:
+        is_healthy = ended.health.device_id in healthy
+        yield events.device_health_changed(ended.health, healthy=is_healthy, end=ended.end)
+    for fault in plan.health.write:
+        yield events.device_health_changed(fault, healthy=False)
 
 
 def claimed_device_ids(node_id: NodeId, sections: Mapping[str, Section]) -> frozenset[DeviceId]:

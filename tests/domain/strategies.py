@@ -13,7 +13,19 @@ from domain.division import Division
 from domain.documents.cpu import CpuSection
 from domain.documents.disks import Disk, DisksSection
 from domain.documents.document import Section
-from domain.documents.gpus import Enumeration, Gpu, GpusSection, MigInstance, Mode, NvLink
+from domain.documents.gpus import (
+    EccUncorrectable,
+    Enumeration,
+    Fabric,
+    Gpu,
+    GpuHealth,
+    GpusSection,
+    MigInstance,
+    Mode,
+    NvLink,
+    RetiredPages,
+    RowRemap,
+)
 from domain.documents.memory import Dimm, MemorySection
 from domain.documents.nics import Nic, NicKind, NicsSection, Vf
 from domain.documents.os import OsSection
@@ -84,6 +96,30 @@ MIGS = st.lists(
     unique_by=lambda mig: (mig.gi, mig.ci),
 ).map(tuple)
 
+FLAGS = st.sampled_from([None, True, False])
+HEALTH = st.none() | st.builds(
+    GpuHealth,
+    row_remap=st.builds(RowRemap, pending=FLAGS, failure=FLAGS),
+    retired_pages=st.none() | st.builds(RetiredPages, pending=FLAGS),
+    ecc_uncorrectable=st.builds(EccUncorrectable, volatile=st.sampled_from([None, 0, 2])),
+)
+FABRICS = st.none() | st.builds(
+    Fabric,
+    state=st.sampled_from([None, "completed", "in_progress"]),
+    status=st.sampled_from([None, "success", "insufficient_resources"]),
+    health=st.sampled_from([None, "healthy", "unhealthy"]),
+)
+LINKS = st.lists(
+    st.builds(
+        NvLink,
+        link=st.integers(0, 3),
+        state=st.sampled_from([None, "active", "inactive"]),
+        remote=st.sampled_from([None, *PLACES]),
+    ),
+    max_size=3,
+    unique_by=lambda link: link.link,
+).map(tuple)
+
 
 def _gpu(uuid: str | None, place: str) -> st.SearchStrategy[Gpu]:
     return st.builds(
@@ -96,9 +132,9 @@ def _gpu(uuid: str | None, place: str) -> st.SearchStrategy[Gpu]:
         mig_mode=MODES,
         mig_instances=MIGS,
         vram_mib=st.sampled_from([None, 81559]),
-        nvlinks=st.lists(st.builds(NvLink, link=st.integers(0, 17), remote=st.sampled_from(PLACES)), max_size=2).map(
-            tuple
-        ),
+        nvlinks=LINKS,
+        fabric=FABRICS,
+        health=HEALTH,
         lost=st.sampled_from([None, True]),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
 from typing import Final
 
 from hypothesis import given
@@ -20,6 +21,7 @@ from domain.pool import Sharing
 from tests.domain import strategies
 
 NODE: Final = NodeId("node_00000000000000000000000001")
+NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 MIG: Final = Division(Sharing.MIG)
 TWO: Final = Division(Sharing.TIMESLICE, 2)
 FOUR: Final = Division(Sharing.TIMESLICE, 4)
@@ -42,7 +44,7 @@ def _rows(devices: Iterable[Device]) -> Rows:
 
 def _plan(rows: Rows, sections: Mapping[str, Section], division: Division, booked: AbstractSet[str]) -> DevicePlan:
     held = frozenset(DeviceId(each) for each in booked)
-    return plan_devices(NODE, list(rows.values()), sections, Terms(division=division, booked=held))
+    return plan_devices(NODE, list(rows.values()), sections, Terms(now=NOW, division=division, booked=held))
 
 
 def _write(rows: Rows, plan: DevicePlan) -> Rows:

@@ -2,6 +2,8 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from hypothesis import given
@@ -10,7 +12,6 @@ from msgspec import structs
 
 from domain.availability import Availability
 from domain.device_plan import Terms, plan_devices
-from domain.devices import devices_of
 from domain.division import Division
 from domain.documents.disks import DisksSection
 from domain.documents.document import Section
@@ -20,6 +21,7 @@ from domain.ids import NodeId
 from tests.domain import strategies
 
 NODE = NodeId("node_00000000000000000000000001")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 Item = TypeVar("Item")
 AVAILABILITIES = st.sampled_from([Availability.UNSUPPORTED, Availability.TEMPORARILY_FAILED])
 FACTS = {
@@ -80,7 +82,7 @@ def _path(path: str, moved: dict[str, str], parts: dict[str, dict[str, str]]) ->
 
 
 @given(_machines(), _machines(), strategies.DIVISIONS, strategies.DIVISIONS, st.randoms(), st.data())
-def test_a_plan_does_not_depend_on_the_order_of_what_is_listed(  # noqa: PLR0917
+def test_neither_plan_nor_health_depends_on_the_order_of_what_is_listed(  # noqa: PLR0917
     before: dict[str, Section],
     after: dict[str, Section],
     old: Division,
@@ -88,11 +90,13 @@ def test_a_plan_does_not_depend_on_the_order_of_what_is_listed(  # noqa: PLR0917
     shuffler: random.Random,
     data: st.DataObject,
 ) -> None:
-    current = list(devices_of(NODE, before, old))
+    written = plan_devices(NODE, (), before, Terms(now=NOW, division=old))
+    current, faults = list(written.upsert), list(written.health.stands)
     ids = sorted(device.id for device in current)
     booked = data.draw(st.frozensets(st.sampled_from(ids), max_size=3)) if ids else frozenset()
-    terms = Terms(division=new, booked=booked)
+    terms = Terms(now=NOW + timedelta(hours=1), division=new, booked=booked, health=tuple(faults))
     plan = plan_devices(NODE, current, after, terms)
     shuffler.shuffle(current)
+    shuffler.shuffle(faults)
     other = {name: _shuffled(section, shuffler) for name, section in after.items()}
-    assert plan_devices(NODE, current, other, terms) == plan
+    assert plan_devices(NODE, current, other, replace(terms, health=tuple(faults))) == plan

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 
 from hypothesis import given
@@ -19,6 +20,7 @@ from domain.ids import DeviceId, NodeId
 from tests.domain import strategies
 
 NODE: Final = NodeId("node_00000000000000000000000001")
+NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 OTHER: Final = NodeId("node_00000000000000000000000002")
 MIG_ON: Final = Mode(current=True, pending=True)
 
@@ -29,7 +31,7 @@ def _plan(
     owners: Mapping[DeviceId, NodeId] | None = None,
     booked: AbstractSet[DeviceId] = frozenset(),
 ) -> DevicePlan:
-    return plan_devices(NODE, current, sections, Terms(owners=owners or {}, booked=booked))
+    return plan_devices(NODE, current, sections, Terms(now=NOW, owners=owners or {}, booked=booked))
 
 
 def _write(current: Iterable[Device], plan: DevicePlan) -> tuple[Device, ...]:

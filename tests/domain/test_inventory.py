@@ -15,7 +15,7 @@ from domain.documents.cpu import CpuSection
 from domain.documents.disks import Disk, DisksSection
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Gpu, GpusSection
-from domain.events import CONDITION_CHANGED, INVENTORY_CHANGED
+from domain.events import CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
 from domain.hardware import Hardware
 from domain.ids import DeviceId, NodeId
 from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report, claimed_device_ids
@@ -64,6 +64,8 @@ def _write(state: NodeState, report: Report, outcome: InventoryOutcome | Unchang
         hardware=outcome.hardware,
         held_by=outcome.devices.held_by,
         labels=outcome.labels,
+        health=outcome.devices.health.stands,
+        due_at=outcome.devices.due_at,
     )
 
 
@@ -95,7 +97,7 @@ def test_applying_a_report_again_is_unchanged(machines: list[dict[str, Section]]
 
 
 @given(strategies.machines(), strategies.machines())
-def test_events_are_the_set_then_the_changes_then_the_conditions(
+def test_events_are_the_set_then_the_changes_then_the_faults_then_the_conditions(
     before: dict[str, Section], after: dict[str, Section]
 ) -> None:
     state, _ = _apply(FRESH, _report(before))
@@ -106,6 +108,7 @@ def test_events_are_the_set_then_the_changes_then_the_conditions(
     assert _event_types(outcome) == [
         INVENTORY_CHANGED,
         *(change.type.value for change in outcome.changes),
+        *[DEVICE_HEALTH_CHANGED] * (len(outcome.devices.health.write) + len(outcome.devices.health.ended)),
         *[CONDITION_CHANGED] * len(outcome.conditions),
     ]
     payloads = [event.payload for event in outcome.events]
