@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from db.connections import Row
 from db.database import Transaction
-from db.tables.inventory import HELD, PENDING
+from db.tables.inventory import DUE, HELD, PENDING
 from domain.hardware import IDENTITY_SECTIONS, RECENT_MINUTES
 from domain.ids import DeviceId, NodeId, TenantId
 
@@ -74,7 +75,7 @@ returning n.node_id, m.names
 _CLAIM = f"""
 select i.node_id, i.tenant_id, i.reported, i.reported_at, i.applied, i.applied_digest, i.snapshot_id, n.trust,
     n.no_schedule_reasons, n.identity_key, n.hardware_key, n.hardware_key_trusted, n.hardware_conflict,
-    n.hardware_evidence, n.fingerprint, n.inventory_labels, n.accepted_gpus, i.held_by,
+    n.hardware_evidence, n.fingerprint, n.inventory_labels, n.accepted_gpus, i.held_by, i.due_at,
     exists (
         select from inventory_snapshots s cross join unnest($3::text[]) w (name)
         where s.node_id = i.node_id and s.received_at > now() - make_interval(mins => $4) and s.id <> i.snapshot_id
@@ -94,8 +95,8 @@ join inventory_sections s using (node_id, name, sha256)
 _APPLIED = """
 update node_inventory n set applied = n.reported, applied_digest = a.digest, applied_at = now(),
     snapshot_id = a.snapshot_id, gpu_models_version = $5, replan = false, failed = null, failed_at = null, error = null,
-    held_by = array(select jsonb_array_elements_text($4::jsonb -> a.node_id))
-from unnest($1::text[], $2::text[], $3::text[]) as a (node_id, digest, snapshot_id)
+    held_by = array(select jsonb_array_elements_text($4::jsonb -> a.node_id)), due_at = a.due_at
+from unnest($1::text[], $2::text[], $3::text[], $6::timestamptz[]) as a (node_id, digest, snapshot_id, due_at)
 where n.node_id = a.node_id
 """
 _FAILED = """
@@ -124,6 +125,15 @@ where node_id in (
 )
 returning node_id
 """  # noqa: S608
+# The time is taken with it: a node whose plan it changes nothing of is not asked again.
+_REPLAN_DUE = f"""
+update node_inventory set replan = true, due_at = null
+where node_id in (
+    select i.node_id from node_inventory i where {DUE} and i.due_at <= now() and not i.replan
+    order by i.due_at limit $1 for update of i skip locked
+)
+returning node_id
+"""  # noqa: S608 - as above
 # Only what is older: servers of two versions that run side by side do not undo each other's plans.
 _REPLAN_NAMED_BEFORE = f"""
 update node_inventory set replan = true
@@ -160,12 +170,13 @@ class ReceivedSection:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What stands after applying a node's set: its digest, its snapshot, and the devices that its plan is held by."""
+    """What stands after applying a node's set: its digest, its snapshot, and what its plan waits for."""
 
     node_id: NodeId
     digest: str
     snapshot_id: str
     held_by: tuple[DeviceId, ...]
+    due_at: datetime | None
 
 
 async def record_reports(tx: Transaction, tenant_id: TenantId, reports: Sequence[HashReport]) -> dict[NodeId, Row]:
@@ -223,6 +234,7 @@ async def mark_applied(tx: Transaction, applied: Sequence[Applied], gpu_models_v
             [each.snapshot_id for each in applied],
             {each.node_id: list(each.held_by) for each in applied if each.held_by},
             gpu_models_version,
+            [each.due_at for each in applied],
         )
 
 
@@ -234,6 +246,11 @@ async def mark_failed(tx: Transaction, node_id: NodeId, hashes: Mapping[str, str
 async def replan_released(tx: Transaction, limit: int) -> int:
     """Make nodes pending whose plans were held by bookings of which one has ended. Returns how many."""
     return len(await tx.fetch(_REPLAN_RELEASED, limit))
+
+
+async def replan_due(tx: Transaction, limit: int) -> int:
+    """Make nodes pending whose plans time alone changes now. Returns how many."""
+    return len(await tx.fetch(_REPLAN_DUE, limit))
 
 
 async def replan_conflicts(tx: Transaction, limit: int) -> int:

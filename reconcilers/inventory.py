@@ -12,6 +12,7 @@ from typing import Final, assert_never
 import structlog
 
 from db import conditions as condition_store
+from db import device_health as health_store
 from db import devices as device_store
 from db import events as event_store
 from db import hardware as hardware_store
@@ -23,6 +24,7 @@ from db.bookings import booked_devices
 from db.conditions import NodeCondition
 from db.connections import TRANSIENT, Row
 from db.database import Database, Transaction
+from db.device_health import NodeHealth
 from db.events import NewEvent
 from db.fleet import pools_of_nodes
 from db.identifiers import new_id_after
@@ -94,12 +96,16 @@ def inventory(database: Database, now: Callable[[], datetime]) -> Reconciler:
 
 
 def conflicts(database: Database) -> Reconciler:
-    """Make the reconciler that has nodes planned anew whose devices another node owned or bookings held."""
+    """Make the reconciler that has nodes planned anew for what no report tells.
+
+    Another node may have let go of their devices, a booking may have ended, or a time has come.
+    """
 
     async def activate() -> Activation:
         async with database.transaction() as tx:
             replanned = await store.replan_conflicts(tx, BATCH_MAX)
             replanned += await store.replan_released(tx, BATCH_MAX)
+            replanned += await store.replan_due(tx, BATCH_MAX)
         if replanned:
             database.inventory_pending.set()
         return Activation(replanned, more=False)
@@ -159,10 +165,10 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
         report = replace(claim.report, key_holders=_others(holders, claim))
         outcome = take_report(claim.state, report, trust, claim.row.applied_digest, now)
         noted = controlled
-        held_by = claim.state.held_by
+        held_by, due_at = claim.state.held_by, claim.state.due_at
         match outcome:
             case InventoryOutcome():
-                held_by = outcome.devices.held_by
+                held_by, due_at = outcome.devices.held_by, outcome.devices.due_at
                 if outcome.changed_sections:
                     snapshot_id = new_id_after("inv", snapshot_id)
                 decisions.append(_Decision(claim, outcome, SnapshotId(snapshot_id)))
@@ -174,7 +180,7 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
             case _:
                 assert_never(outcome)
         digest = marked(inventory_digest(claim.report.hashes), advisory=noted)
-        standing.append(Applied(claim.node_id, digest, snapshot_id, held_by))
+        standing.append(Applied(claim.node_id, digest, snapshot_id, held_by, due_at))
     await _save(tx, decisions)
     await store.mark_applied(tx, standing, GPU_MODELS_VERSION)
 
@@ -212,6 +218,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
         conditions.setdefault(condition.node_id, []).append(condition)
     booked = await booked_devices(tx, node_ids)
     images = await image_store.images_of_nodes(tx, node_ids)
+    health = await health_store.health_of_nodes(tx, node_ids)
     # In a statement after the claim's, which sees what was committed while the claim waited for its rows.
     pools = {row.node_id: _pool(row) for row in await pools_of_nodes(tx, node_ids)}
     reported = {NodeId(row.node_id): sections(NodeId(row.node_id), row.reported) for row in rows}
@@ -237,6 +244,8 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 held_by=tuple(row.held_by),
                 images=tuple(images[row.node_id]),
                 accepted_gpus=row.accepted_gpus,
+                health=tuple(health[row.node_id]),
+                due_at=row.due_at,
             ),
             Report(
                 hashes=row.reported,
@@ -310,6 +319,13 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
     ]
     if await device_store.save_devices(tx, upserts) != len(upserts):
         raise DeviceTakenMeanwhile
+    await health_store.save_health(
+        tx,
+        [
+            NodeHealth(decision.claim.tenant_id, decision.claim.node_id, decision.outcome.devices.health)
+            for decision in decisions
+        ],
+    )
     await follow_moves(tx, [_planned(decision) for decision in decisions])
     await hardware_store.save_hardware(
         tx,

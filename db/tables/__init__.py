@@ -7,7 +7,7 @@ from sqlmodel import SQLModel
 
 from db.tables.access import ApiTokenRow, TenantRow
 from db.tables.booking import AllocationRow, BookingRow
-from db.tables.device import DepartureRow, DeviceRow
+from db.tables.device import DepartureRow, DeviceHealthRow, DeviceRow
 from db.tables.event import EventRow, FeedHeadRow, OutboxRow
 from db.tables.fleet import PoolRow, SiteRow
 from db.tables.image import CachedImageRow
@@ -29,6 +29,7 @@ __all__ = [
     "CachedImageRow",
     "ConditionRow",
     "DepartureRow",
+    "DeviceHealthRow",
     "DeviceRow",
     "EventRow",
     "FeedHeadRow",

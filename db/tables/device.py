@@ -46,6 +46,23 @@ class DeviceRow(SQLModel, table=True):
     updated_at: Moment = columns.moment(now=True)
 
 
+class DeviceHealthRow(SQLModel, table=True):
+    """A fault of a device, which ends with it: what was found, by whom, and the condition that it amounts to."""
+
+    __tablename__ = "device_health"
+
+    device_id: str = columns.reference("devices.id", primary_key=True, on_delete="CASCADE")
+    source: str = columns.text_key()
+    cause: str = columns.text_key()
+    tenant_id: str = columns.reference("tenants.id")
+    node_id: str = columns.reference("nodes.id", index=True, on_delete="CASCADE")
+    reason: str = columns.text()
+    message: str | None = columns.text(nullable=True)
+    # Id and version of the rules by which it was decided, where rules did.
+    rule: str | None = columns.text(nullable=True)
+    since: Moment = columns.moment()
+
+
 class DepartureRow(SQLModel, table=True):
     """Hardware that left a node and has turned up nowhere yet, with the snapshot in which it was gone."""
 

@@ -15,6 +15,9 @@ PENDING = sa.text(
 State, not a message.
 """
 
+DUE = sa.text("due_at is not null")
+"""Time alone will change what the node's plan says."""
+
 HELD = sa.text("held_by <> '{}'::text[]")
 """The plan of the node's devices waits for bookings to end."""
 
@@ -26,6 +29,7 @@ class NodeInventoryRow(SQLModel, table=True):
     __table_args__ = (
         sa.Index("node_inventory_pending_idx", "reported_at", postgresql_where=PENDING),
         sa.Index("node_inventory_held_idx", "node_id", postgresql_where=HELD),
+        sa.Index("node_inventory_due_idx", "due_at", postgresql_where=DUE),
         {"postgresql_with": {"fillfactor": 70}},
     )
 
@@ -41,6 +45,8 @@ class NodeInventoryRow(SQLModel, table=True):
     replan: bool = columns.flag()
     # Devices whose bookings bend the plan: when one of them ends, the node is planned anew.
     held_by: list[str] = columns.texts()
+    # When it is planned anew though nothing was reported.
+    due_at: Moment | None = columns.moment(nullable=True)
     # The version of the table of GPU names by which the set was planned.
     gpu_models_version: int = columns.number(0)
     failed: dict[str, str] | None = columns.jsonb(None, nullable=True)
