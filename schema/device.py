@@ -1,14 +1,15 @@
 """Devices."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import strawberry
 
 from db.declared.devices import DeviceQuery
-from db.tables import DeviceRow
+from db.tables import DeviceHealthRow, DeviceRow
 from schema.allocation import Booking
 from schema.arguments import listed
-from schema.enums import DeviceClass
+from schema.enums import DeviceClass, HealthSource
 from schema.filters import flat
 from schema.objects import NodeInterface, RowTyped, UnknownFact
 from schema.scalars import JsonValue
@@ -17,6 +18,25 @@ if TYPE_CHECKING:
     from schema.compute_node import ComputeNode
 
 LazyComputeNode = Annotated["ComputeNode", strawberry.lazy("schema.compute_node")]
+
+
+@strawberry.type(description="A fault that keeps a device out of placement.")
+class DeviceHealth:
+    """A row of device_health."""
+
+    row: ClassVar = DeviceHealthRow
+
+    device_id: strawberry.ID = strawberry.field(description="The device with the fault.")
+    source: HealthSource = strawberry.field(description="Who says so.")
+    cause: str = strawberry.field(description="What was found, in one word, such as `LinkInactive`.")
+    reason: str = strawberry.field(
+        description="The type of condition that it amounts to, such as `NvlinkDegraded`; an operator's own words."
+    )
+    message: str | None = strawberry.field(description="What was found, for people.")
+    rule: str | None = strawberry.field(
+        description="Id and version of the rules that say so, such as `inventory/1`; null for an operator's word."
+    )
+    since: datetime = strawberry.field(description="When it was raised.")
 
 
 @strawberry.type(description="A unit of hardware with a stable id; the bookable ones are atoms.")
@@ -28,7 +48,10 @@ class Device(RowTyped, NodeInterface):
     node_id: strawberry.ID = strawberry.field(description="The node that has it.")
     device_class: DeviceClass = strawberry.field(name="class", description="What it is.")
     bookable: bool = strawberry.field(description="It is an atom: it can be booked by itself.")
-    healthy: bool = strawberry.field(description="Nothing known is wrong with it.")
+    healthy: bool = strawberry.field(
+        description="It is reached, and neither it nor what it is a part of has a fault. Else nobody is given it; "
+        "who has it keeps it."
+    )
     missing: bool = strawberry.field(
         description="The node no longer reports it, or its pool no longer divides GPUs so, but it is still booked."
     )
@@ -57,6 +80,9 @@ class Device(RowTyped, NodeInterface):
     parent: "Device | None" = strawberry.field(description="The device it is a part of.")
     children: list["Device"] = strawberry.field(
         description="Its parts: the MIG instances or slots of a GPU, the virtual functions of a network port."
+    )
+    health: list[DeviceHealth] = strawberry.field(
+        description="Its faults and those of the device it is a part of, the earliest first."
     )
     bookings: list[Booking] = strawberry.field(description="What holds it, now or later, the earliest first.")
     not_known: list[UnknownFact] = strawberry.field(description="Facts without a value, and why.")

@@ -7,6 +7,7 @@ import strawberry
 
 from domain.availability import Availability
 from domain.conditions import ConditionStatus
+from domain.device_health import HealthEnd, HealthSource
 from domain.devices import DeviceClass
 from domain.diff import ChangeType as InventoryChangeType
 from domain.gpu_names import GpuKind
@@ -20,6 +21,8 @@ _DESCRIPTIONS: Final[dict[type[Enum], str]] = {
     Connectivity: "Whether a node's agent is heard.",
     DeviceClass: "What a device is.",
     GpuKind: "What the name of a GPU is the name of.",
+    HealthEnd: "Why a fault of a device is over.",
+    HealthSource: "Who says that something is wrong with a device.",
     InventoryState: "Where a node's inventory stands.",
     LabelSource: "Whose word a label is.",
     NodeRole: "What a node is for.",
@@ -43,6 +46,8 @@ __all__ = [
     "Connectivity",
     "DeviceClass",
     "GpuKind",
+    "HealthEnd",
+    "HealthSource",
     "InventoryChangeType",
     "InventoryState",
     "LabelSource",

@@ -9,7 +9,8 @@ from db.tables import EventRow
 from resolvers.events import EventQuery, FeedEvent
 from schema.arguments import listed
 from schema.compute_node import ComputeNode
-from schema.enums import ConditionStatus
+from schema.device import Device
+from schema.enums import ConditionStatus, HealthEnd, HealthSource
 from schema.filters import flat
 from schema.scalars import Cursor, JsonValue
 from schema.snapshot import InventoryChange, Snapshot
@@ -72,6 +73,24 @@ class NodeConditionChanged(Event):
     reason: str | None = strawberry.field(description="Why, in one word.")
     message: str | None = strawberry.field(description="Why, for people.")
     no_schedule: bool = strawberry.field(description="While it holds, nothing is scheduled on the node.")
+
+
+@strawberry.type(description="A fault of a device was raised, told anew or is over.")
+class DeviceHealthChanged(Event):
+    """`device.health.changed`."""
+
+    device_id: strawberry.ID = strawberry.field(description="The device with the fault.")
+    device: Device | None = strawberry.field(description="The device, as it is now.")
+    healthy: bool = strawberry.field(description="Whether the device is healthy with that.")
+    source: HealthSource = strawberry.field(description="Who says so.")
+    cause: str = strawberry.field(description="What was found, in one word.")
+    # Nullable, because one document may ask for it and for a condition's reason.
+    reason: str | None = strawberry.field(
+        description="The type of condition that it amounts to; an operator's own words."
+    )
+    message: str | None = strawberry.field(description="What was found, for people.")
+    rule: str | None = strawberry.field(description="Id and version of the rules that say so.")
+    end: HealthEnd | None = strawberry.field(description="Why it is over; null while it is not.")
 
 
 @strawberry.type(description="An event that has no type of its own in this schema.")

@@ -16,7 +16,13 @@ from strawberry.types import ExecutionContext, ExecutionResult
 from strawberry.types.execution import PreExecutionError
 from strawberry.types.graphql import OperationType
 
-from schema.event import NodeConditionChanged, NodeHardwareChanged, NodeInventoryChanged, OtherEvent
+from schema.event import (
+    DeviceHealthChanged,
+    NodeConditionChanged,
+    NodeHardwareChanged,
+    NodeInventoryChanged,
+    OtherEvent,
+)
 from schema.execution import ReadingExecution
 from schema.extensions import Counted, Errors, OperationContext
 from schema.limits import CACHED_CHARACTERS_MAX, TOKENS_MAX, OperationLimits
@@ -133,7 +139,7 @@ def build() -> Graph:
         query=Query,
         mutation=Mutation,
         subscription=Subscription,
-        types=[NodeInventoryChanged, NodeHardwareChanged, NodeConditionChanged, OtherEvent],
+        types=[NodeInventoryChanged, NodeHardwareChanged, NodeConditionChanged, DeviceHealthChanged, OtherEvent],
         config=StrawberryConfig(scalar_map=SCALARS, default_resolver=read, name_converter=RememberedNames()),
         execution_context_class=ReadingExecution,
         extensions=[

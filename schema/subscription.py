@@ -5,12 +5,20 @@ from typing import Annotated, cast
 
 import strawberry
 
-from domain.events import CONDITION_CHANGED, INVENTORY_CHANGED
+from domain.events import CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
 from resolvers import events as cases
 from resolvers.events import EventQuery
 from schema.arguments import FeedAfter, listed
 from schema.compute_node import NodeFilter, node_query
-from schema.event import Event, EventFilter, NodeConditionChanged, NodeIds, NodeInventoryChanged, event_query
+from schema.event import (
+    DeviceHealthChanged,
+    Event,
+    EventFilter,
+    NodeConditionChanged,
+    NodeIds,
+    NodeInventoryChanged,
+    event_query,
+)
 from schema.objects import Info
 
 
@@ -59,6 +67,15 @@ class Subscription:
         )
         async for event in cases.subscribe(info.context, query, after):
             yield cast("NodeConditionChanged", event)
+
+    @strawberry.subscription(description="Faults of devices that were raised, told anew or are over.")
+    async def device_health_changed(
+        self, info: Info, node_ids: NodeIds = None, after: FeedAfter = None
+    ) -> AsyncIterator[DeviceHealthChanged]:
+        """Follow `device.health.changed`."""
+        query = EventQuery(types=frozenset({DEVICE_HEALTH_CHANGED}), node_ids=frozenset(listed("nodeIds", node_ids)))
+        async for event in cases.subscribe(info.context, query, after):
+            yield cast("DeviceHealthChanged", event)
 
     @strawberry.subscription(description="Events of any type.")
     async def events(

@@ -7,21 +7,23 @@ from sqlalchemy import ColumnElement
 from sqlalchemy.dialects.postgresql import JSONB
 
 from db.paging import Order
-from db.tables import EventRow, NodeRow, SnapshotRow, table_of
+from db.tables import DeviceRow, EventRow, NodeRow, SnapshotRow, table_of
 from db.views.filters import one_of
 from db.views.view import Expression, Filter, Key, Relation, View, declare
 from domain.diff import ChangeType
-from domain.events import CONDITION_CHANGED, INVENTORY_CHANGED
+from domain.events import CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
 
 log: Final = table_of(EventRow)
 _nodes: Final = table_of(NodeRow)
 _snapshots: Final = table_of(SnapshotRow)
+_devices: Final = table_of(DeviceRow)
 
 BY_POSITION: Final = Order("position", (log.c.position,), numbers=True)
 
 GRAPH_TYPES: Final = {
     INVENTORY_CHANGED: "NodeInventoryChanged",
     CONDITION_CHANGED: "NodeConditionChanged",
+    DEVICE_HEALTH_CHANGED: "DeviceHealthChanged",
     **{change.value: "NodeHardwareChanged" for change in ChangeType},
 }
 OTHER: Final = "OtherEvent"
@@ -29,6 +31,10 @@ OTHER: Final = "OtherEvent"
 
 def _text(value: str) -> Expression:
     return sa.literal_column(f"'{value}'", sa.Text)
+
+
+def _told(key: str) -> Expression:
+    return log.c.payload.op("->>", return_type=sa.Text())(_text(key))
 
 
 def _unseen(snapshot: Expression) -> ColumnElement[bool]:
@@ -73,6 +79,12 @@ EVENTS: Final = declare(
             "reason": Key("payload", "reason"),
             "message": Key("payload", "message"),
             "no_schedule": Key("payload", "noSchedule"),
+            "device_id": Key("payload", "deviceId"),
+            "healthy": Key("payload", "healthy"),
+            "source": Key("payload", "source"),
+            "cause": Key("payload", "cause"),
+            "rule": Key("payload", "rule"),
+            "end": Key("payload", "end"),
         },
         documents={
             "change": log.c.payload.concat(
@@ -81,9 +93,8 @@ EVENTS: Final = declare(
         },
         relations={
             "node": Relation(NodeRow, ((_nodes.c.id, log.c.node_id),)),
-            "snapshot": Relation(
-                SnapshotRow, ((_snapshots.c.id, log.c.payload.op("->>", return_type=sa.Text())(_text("snapshotId"))),)
-            ),
+            "snapshot": Relation(SnapshotRow, ((_snapshots.c.id, _told("snapshotId")),)),
+            "device": Relation(DeviceRow, ((_devices.c.id, _told("deviceId")),)),
         },
         filters={
             "type": one_of(log.c.type),

@@ -3,8 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from domain.events import CONDITION_CHANGED, INVENTORY_CHANGED
-from tests.support.world_fleet import Rows, an_id, condition_rows, device_rows, liveness_rows, node_rows, place_rows
+from domain.events import CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
+from tests.support.world_fleet import (
+    Rows,
+    an_id,
+    condition_rows,
+    device_rows,
+    health_rows,
+    liveness_rows,
+    node_rows,
+    place_rows,
+)
 from tests.support.world_history import RECEIVED, event_rows, inventory_rows, snapshot_rows, stored_sections
 from tests.support.world_holdings import allocation_rows, booking_rows, hardware_key
 
@@ -32,6 +41,8 @@ def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str])
     devices[2]["not_known"] = {"a": "who knows", "b": None}
     devices[3]["device_class"] = "toaster"
     devices[4]["attributes"] = [1, None]
+    faults = health_rows(devices)
+    faults[0]["source"] = "rumour"
     snapshots = snapshot_rows(nodes, base)
     snapshots[1]["sections"] = {**snapshots[1]["sections"], "os": None, "sound": "0" * 64}
     stored = stored_sections(nodes[:1])
@@ -45,19 +56,20 @@ def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str])
         "node_liveness": liveness_rows(nodes),
         "node_conditions": conditions,
         "devices": devices,
+        "device_health": faults,
         "allocations": allocations,
         "bookings": bookings,
         "inventory_sections": stored,
         "inventory_snapshots": snapshots,
         "node_inventory": inventories,
-        "events": _events(tenant_id, nodes, snapshots, base, head, theirs),
+        "events": _events(tenant_id, nodes, snapshots, devices, base, head, theirs),
     }
 
 
 def _events(  # noqa: PLR0917 - what events speak of
-    tenant_id: str, nodes: Rows, snapshots: Rows, base: int, head: int, theirs: Mapping[str, str]
+    tenant_id: str, nodes: Rows, snapshots: Rows, devices: Rows, base: int, head: int, theirs: Mapping[str, str]
 ) -> Rows:
-    sound = event_rows(tenant_id, nodes, snapshots, base, head)
+    sound = event_rows(tenant_id, nodes, snapshots, devices, base, head)
     change = {"type": "node.gpu.missing", "before": None, "after": None}
     payloads: list[tuple[str, Any]] = [
         (INVENTORY_CHANGED, {}),
@@ -68,6 +80,8 @@ def _events(  # noqa: PLR0917 - what events speak of
         ("node.gpu.missing", {"type": "node.gpu.added", "deviceId": None, "snapshotId": None}),
         (CONDITION_CHANGED, {"condition": None, "status": "maybe", "noSchedule": None, "reason": "r"}),
         (CONDITION_CHANGED, {"condition": "x", "status": None}),
+        (DEVICE_HEALTH_CHANGED, {"deviceId": theirs["devices"], "healthy": None, "source": "rumour", "end": "soon"}),
+        (DEVICE_HEALTH_CHANGED, {"deviceId": None, "cause": 1, "reason": None, "source": None}),
         ("node.teleported", [1, {"a": None}]),
     ]
     rows = [

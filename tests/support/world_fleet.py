@@ -6,6 +6,7 @@ from typing import Any, Final
 from domain.availability import Availability
 from domain.conditions import ConditionStatus
 from domain.device import DeviceClass, place_id
+from domain.device_health import HealthSource
 from domain.ids import DeviceId, NodeId, Prefix, format_id
 from domain.node import NodeRole, Power, ProvisionState, Trust
 from domain.pool import PoolAgent, PoolClass, Sharing, SiteKind
@@ -160,6 +161,25 @@ def device_rows(nodes: Rows) -> Rows:
         for which, kind in enumerate(list(DeviceClass)[: 7 - number]):
             rows.append(_device(node, ids[which], kind, parents.get(which), number + which))
     return rows
+
+
+def health_rows(devices: Rows) -> Rows:
+    """Return up to three faults of a device, of every source, some raised at once."""
+    return [
+        {
+            "device_id": device["id"],
+            "source": list(HealthSource)[(number + which) % 3],
+            "cause": ("Xid79", 'odd "Cause" 🚀', "")[which],
+            "tenant_id": device["tenant_id"],
+            "node_id": device["node_id"],
+            "reason": "NvlinkDegraded" if which else 'Because \\ "so"',
+            "message": None if (number + which) % 2 else "line\nline \x1f",
+            "rule": None if which else "inventory/1",
+            "since": TIMES[0 if which else 1],
+        }
+        for number, device in enumerate(devices)
+        for which in range(number % 4)
+    ]
 
 
 def _device_id(node_id: NodeId, kind: DeviceClass, number: int) -> DeviceId:

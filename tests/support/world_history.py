@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from domain import sections
 from domain.conditions import ConditionStatus
+from domain.device_health import HealthEnd, HealthSource
 from domain.diff import ChangeType
 from domain.digest import inventory_digest, section_sha256
-from domain.events import CONDITION_CHANGED, INVENTORY_CHANGED
+from domain.events import CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
 from domain.node import Trust
 from domain.sections import SECTION_NAMES
 from tests.support.documents import Given, example
@@ -108,7 +109,9 @@ def inventory_rows(nodes: Rows) -> Rows:
     ]
 
 
-def event_rows(tenant_id: str, nodes: Rows, snapshots: Rows, base: int, position: int) -> Rows:
+def event_rows(  # noqa: PLR0917 - what events speak of
+    tenant_id: str, nodes: Rows, snapshots: Rows, devices: Rows, base: int, position: int
+) -> Rows:
     """Return events of every type about nodes of ours, of nobody, and of nodes that are not there."""
     about = [nodes[0]["id"], nodes[1]["id"], None, "node_00000000000000000000000000"]
     changes = [{"type": change.value, **_change(number)} for number, change in enumerate(ChangeType)]
@@ -117,6 +120,7 @@ def event_rows(tenant_id: str, nodes: Rows, snapshots: Rows, base: int, position
         (INVENTORY_CHANGED, _applied("inv_00000000000000000000000000", [], [], advisory=True)),
         *((change.value, {"snapshotId": snapshots[1]["id"], **_change(n)}) for n, change in enumerate(ChangeType)),
         *((CONDITION_CHANGED, _condition(status)) for status in ConditionStatus),
+        *((DEVICE_HEALTH_CHANGED, _fault(devices[0]["id"], end)) for end in (None, *HealthEnd)),
         ("node.teleported", JSON),
         ('x"y 🚀', {}),
     ]
@@ -157,4 +161,17 @@ def _condition(status: ConditionStatus) -> dict[str, Any]:
         "reason": "Because" if said else None,
         "message": None if said else "line\nline",
         "noSchedule": said,
+    }
+
+
+def _fault(device_id: str, end: HealthEnd | None) -> dict[str, Any]:
+    return {
+        "deviceId": device_id,
+        "healthy": end is not None,
+        "source": list(HealthSource)[0 if end is None else 1].value,
+        "cause": "LinkInactive",
+        "reason": "NvlinkDegraded",
+        "message": None if end else 'line\n"quoted"',
+        "rule": None if end else "inventory/1",
+        "end": None if end is None else end.value,
     }

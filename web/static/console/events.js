@@ -100,6 +100,12 @@ function told(event) {
         tone: holds ? (event.noSchedule ? "bad" : "warn") : event.status === "FALSE" ? "good" : null,
       };
     }
+    case "DeviceHealthChanged":
+      return {
+        title: `${event.reason} ${event.end ? word(event.end) : "raised"}`,
+        detail: [event.deviceId, event.message].filter(Boolean).join(": "),
+        tone: event.end ? "good" : "bad",
+      };
     default:
       return { title: event.type, detail: event.payload ? compact(event.payload) : "" };
   }

@@ -269,6 +269,7 @@ function deviceCells(device) {
     [
       facts.show("healthy", (healthy) => (healthy ? "yes" : h("b", { class: "bad" }, "no"))),
       device.missing && h("span", { class: "second bad" }, "missing"),
+      ...device.health.map(({ reason, message }) => h("span", { class: "second bad", title: message }, reason)),
     ],
     [
       facts.show("bookable", yesNo),
