@@ -15,6 +15,7 @@ from db.database import Transaction
 from db.declared.allocations import unended
 from db.declared.capacity import TAKES_NEW_WORK
 from db.declared.nodes import NODES, nodes
+from db.device_health import health_of_nodes
 from db.devices import device_of, devices_of_nodes
 from db.tables import BookingRow, DeviceRow, NodeInventoryRow, SectionRow, table_of
 from db.views.draft import Draft
@@ -22,6 +23,7 @@ from db.views.plan import Compiled, compile_statement
 from db.views.selection import Asked, Shape
 from db.views.view import Expression, Where
 from domain.allocation_request import DeviceFacts
+from domain.device_health import reasons_of
 from domain.ids import AllocationId, DeviceId, NodeId, TenantId
 from domain.room import Booking, HostClaim, Room, Span
 
@@ -150,6 +152,7 @@ async def rooms_of(tx: Transaction, tenant_id: TenantId, node_ids: Sequence[Node
     devices = _by_node(await devices_of_nodes(tx, found))
     bookings = _by_node(await store.bookings_of_nodes(tx, found))
     claims = _by_node(await store.claims_on_nodes(tx, found))
+    faults = await health_of_nodes(tx, found)
     return {
         NodeId(host.id): Room(
             node_id=NodeId(host.id),
@@ -164,6 +167,7 @@ async def rooms_of(tx: Transaction, tenant_id: TenantId, node_ids: Sequence[Node
             claims=tuple(
                 HostClaim(Span(row.starts, row.ends), row.memory_gb, row.cpu_cores) for row in claims.get(host.id, ())
             ),
+            faults=reasons_of(faults[host.id]),
         )
         for host in hosts
     }

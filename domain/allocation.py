@@ -81,11 +81,12 @@ def _counted(room: Room, asked: AllocationRequest, taken: Taken) -> tuple[Device
     fitting = [device for device in room.devices.values() if asked.facts.fits(device)]
     free = [device for device in fitting if _obstacle(room, device, taken) is None]
     if len(free) < asked.count:
-        held = sum(taken.by(device.id) is not None for device in fitting)
+        defects = [room.defect(device) for device in fitting if taken.by(device.id) is None]
+        named = sorted({defect for defect in defects if defect is not None})
         raise NoRoom(
             f"count: {asked.count} asked for; of {len(fitting)} {asked.facts.device_class} devices of node "
-            f"{room.node_id} that fit, {len(free)} are free, {held} are held and {len(fitting) - len(free) - held} "
-            "cannot be given"
+            f"{room.node_id} that fit, {len(free)} are free, {len(fitting) - len(defects)} are held and "
+            f"{len(defects) - len(free)} cannot be given{': ' if named else ''}{_listed(named)}"
         )
     return tuple(sorted(device.id for device in _nearest(free, asked.count)))
 

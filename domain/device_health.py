@@ -100,6 +100,14 @@ def plan_health(
     )
 
 
+def reasons_of(faults: Iterable[DeviceHealth]) -> dict[DeviceId, tuple[str, ...]]:
+    """Return the reasons of each device's faults."""
+    found: dict[DeviceId, tuple[str, ...]] = {}
+    for fault in faults:
+        found[fault.device_id] = (*found.get(fault.device_id, ()), fault.reason)
+    return found
+
+
 def quarantine(devices: Mapping[DeviceId, Device], faults: Sequence[DeviceHealth]) -> dict[DeviceId, Device]:
     """Mark the devices with a fault, and all parts of one, as unhealthy."""
     faulty = {row.device_id for row in faults}

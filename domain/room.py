@@ -1,11 +1,11 @@
 """What a node has to give: its devices, who holds them when, and what of its memory and cores is claimed (rule 14)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from domain.device import Device, DeviceClass
+from domain.device import Device, DeviceClass, fact
 from domain.ids import AllocationId, DeviceId, NodeId
 
 ATOM_CLASSES: Final = frozenset(
@@ -56,7 +56,10 @@ class HostClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """A node as an allocation sees it; `memory_bytes` and `cpu_cores` are None where it did not report them."""
+    """A node as an allocation sees it; `memory_bytes` and `cpu_cores` are None where it did not report them.
+
+    `faults` names what is wrong with its devices.
+    """
 
     node_id: NodeId
     unschedulable_reasons: tuple[str, ...]
@@ -65,6 +68,7 @@ class Room:
     devices: Mapping[DeviceId, Device]
     bookings: tuple[Booking, ...]
     claims: tuple[HostClaim, ...]
+    faults: Mapping[DeviceId, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def closed(self) -> tuple[str, ...]:
@@ -95,8 +99,18 @@ class Room:
             # A GPU may be given whatever is wrong with the rest of its node.
             concerns = part == device.id or part != DeviceId(self.node_id)
             if owner is not None and concerns and (owner.missing or not owner.healthy):
-                return "missing" if owner.missing else "unhealthy"
+                return "missing" if owner.missing else self._unhealthy(device)
         return None
+
+    def _unhealthy(self, device: Device) -> str:
+        """Name what is wrong with a device, or with what it is a part of."""
+        lost = ("lost",) if any(fact(owner, "lost") is True for owner in self._wholes(device)) else ()
+        named = sorted({*lost, *(each for owner in self._wholes(device) for each in self.faults.get(owner.id, ()))})
+        return f"unhealthy ({', '.join(named)})" if named else "unhealthy"
+
+    def _wholes(self, device: Device) -> list[Device]:
+        ids = {device.id, device.parent_id}
+        return [self.devices[part] for part in self.holds(device.id) if part in ids and part in self.devices]
 
     def taken(self, span: Span) -> "Taken":
         """Say which devices somebody holds at some moment of a time."""

@@ -169,3 +169,11 @@ def test_a_power_that_is_no_amount_is_refused(number: float) -> None:
 def test_a_circle_of_parents_is_left_again() -> None:
     circle = room(gpu("a", parent_id=DeviceId("b")), gpu("b", parent_id=DeviceId("a")))
     assert list(circle.holds(DeviceId("a"))) == ["a", "b"]
+
+
+def test_a_refusal_names_what_is_wrong_with_the_atom_or_its_board() -> None:
+    board = gpu("GPU-1", healthy=False, bookable=False, attributes={"lost": True})
+    part = gpu("GPU-1/gi1/ci0", healthy=False, parent_id=board.id, device_class=DeviceClass.GPU_MIG)
+    faults = {board.id: ("RowRemapPending", "NvlinkDegraded"), part.id: ("Xid31",)}
+    with pytest.raises(NoRoom, match=r"is unhealthy \(NvlinkDegraded, RowRemapPending, Xid31, lost\)"):
+        decide(room(board, part, faults=faults), asked(part.id), Span(hour(0)))
