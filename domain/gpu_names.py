@@ -115,6 +115,11 @@ def normalize(name: str, vram_mib: int | None, version: int = GPU_MODELS_VERSION
     )
 
 
+def is_display_adapter(name: str | None) -> bool:
+    """Say whether the device only drives a screen beside the GPUs (DGX Station A100) and is no compute GPU."""
+    return name is not None and canonicalize(name) in _DISPLAYS
+
+
 def name_of(gpu: Gpu) -> GpuName | None:
     """Say what a reported GPU is; None for one that came without a name: silence names nothing."""
     name = known_text(gpu.name)

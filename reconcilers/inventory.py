@@ -31,6 +31,7 @@ from db.identifiers import new_id_after
 from db.images import NodeImages
 from db.inventory import Applied
 from db.snapshots import NewSnapshot
+from domain.compute_gpus import without_display_adapters
 from domain.digest import inventory_digest
 from domain.division import UNPOOLED, Division, division_of
 from domain.documents.document import Section
@@ -205,7 +206,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
         for name, sha256 in [*row.reported.items(), *(row.applied or {}).items()]
     }
     contents = await store.section_contents(tx, sorted(wanted))
-    documents = {key: decode(key[1], content) for key, content in contents.items()}
+    documents = {key: without_display_adapters(decode(key[1], content)) for key, content in contents.items()}
 
     def sections(node_id: NodeId, hashes: dict[str, str] | None) -> dict[str, Section]:
         return {name: documents[node_id, name, sha256] for name, sha256 in (hashes or {}).items()}

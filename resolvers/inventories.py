@@ -11,6 +11,7 @@ from db.declared.snapshots import AS_OF, NEWEST_FIRST, SNAPSHOTS
 from db.views.selection import Asked
 from domain import sections
 from domain.access import Permission
+from domain.compute_gpus import without_display_adapters
 from domain.diff import Change, diff
 from domain.documents.document import Section
 from domain.errors import InvalidInput
@@ -116,7 +117,7 @@ async def section_bytes(context: Context, row: Row, name: str) -> bytes | None:
 
 async def _documents(context: Context, row: Row) -> dict[str, Section]:
     found = {name: await section(context, row, name) for name in row.sections}
-    return {name: document for name, document in found.items() if document is not None}
+    return {name: without_display_adapters(document) for name, document in found.items() if document is not None}
 
 
 async def _chosen(context: Context, node_id: str, choice: SnapshotChoice | None) -> Row:

@@ -15,7 +15,6 @@ TEXT_LENGTH_MAX: Final = 256
 """No fact of a GPU is longer (NVML's longest buffer holds 96 characters); what is, is cut."""
 
 _NATURALLY_UNIFIED: Final = re.compile(r"\b(GB10|Orin|Thor|Xavier|Tegra|nvgpu)\b", re.IGNORECASE)
-_DISPLAY_ADAPTERS: Final = frozenset({"NVIDIA DGX Display"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,6 @@ def memory_facts(name: str | None, vram: Fact[int]) -> tuple[Fact[int], Fact[boo
     ):
         return missing(Availability.UNSUPPORTED), known(value=True)
     return vram, missing(Availability.UNKNOWN) if vram.value is None else known(value=False)
-
-
-def is_display_adapter(name: str | None) -> bool:
-    """Say whether the device only drives a screen beside the GPUs (DGX Station A100) and is no compute GPU."""
-    return name in _DISPLAY_ADAPTERS
 
 
 def gather(facts: Mapping[str, Fact[Any]]) -> Fact[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import pynvml
 
 from agent.gpus import nvml_api
-from agent.gpus.facts import Fact, is_display_adapter, known, missing, text_fact
+from agent.gpus.facts import Fact, known, missing, text_fact
 from agent.gpus.nvml_api import (
     DRIVER_NOT_LOADED,
     LIB_RM_VERSION_MISMATCH,
@@ -30,6 +30,7 @@ from agent.gpus.sysfs import nvidia_gpu_addresses
 from domain import pci, sections
 from domain.availability import Availability
 from domain.documents.gpus import Enumeration, Gpu, GpusSection
+from domain.gpu_names import is_display_adapter
 
 GPUS_MAX: Final = 256  # NVML numbers at most 64; a count beyond this is no count
 PROC_BYTES_MAX: Final = 4096

@@ -19,7 +19,6 @@ from agent.gpus.facts import (
     count_fact,
     document,
     failed,
-    is_display_adapter,
     known,
     listing,
     memory_facts,
@@ -44,6 +43,7 @@ from domain.documents.gpus import (
     RetiredPages,
     RowRemap,
 )
+from domain.gpu_names import is_display_adapter
 
 UNKNOWN: Final = Availability.UNKNOWN
 

@@ -94,3 +94,25 @@ async def test_without_a_policy_the_number_at_acceptance_counts(database: Databa
     async with database.transaction() as tx:
         told = await tx.fetch("select payload from outbox where payload ->> 'condition' = 'GpuCountMismatch'")
     assert [(each.payload["status"], each.payload["noSchedule"]) for each in told] == [("true", True)]
+
+
+async def test_a_display_adapter_of_a_foreign_agent_is_no_gpu(database: Database, server: RunningServer) -> None:
+    node_id = await hello(server.agent, "n1")
+    async with database.transaction() as tx:
+        await tx.execute("update nodes set accepted_gpus = 1 where id = $1", node_id)
+    await ingest(server.agent, node_id, _gpus(1))
+    await apply_pending(database, utc_now)
+    both = _gpus(2)
+    both["gpus"]["gpus"][1]["name"] = "NVIDIA DGX Display"
+    await ingest(server.agent, node_id, both)
+    await apply_pending(database, utc_now)
+    assert await _mismatch(server, node_id) is None
+    query = """query ($id: ID!) { computeNode(id: $id) {
+        devices { totalCount } labels { key value } latestSnapshot { sections { gpus { gpus { name } } } }
+    } inventoryDiff(nodeId: $id) { changes { type } } }"""
+    found = await server.operator.data(query, id=node_id)
+    node = found["computeNode"]
+    assert node["devices"]["totalCount"] == 1
+    assert {"key": "gpu.count", "value": "1"} in node["labels"]
+    assert node["latestSnapshot"]["sections"]["gpus"]["gpus"][1]["name"] == "NVIDIA DGX Display"
+    assert found["inventoryDiff"]["changes"] == []
