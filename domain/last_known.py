@@ -20,7 +20,8 @@ def with_last_known(seen: Sequence[Device], ours: Mapping[DeviceId, Device], now
         gpu = gpu if known is None else _last_read(gpu, known)
         memory = remember_fabric(gpu, known, now)
         if known is not None:
-            memory |= remember_links(gpu, known, peer_left=not answering.issuperset(known.nvlink_peers))
+            peers = (*known.nvlink_peers, *gpu.nvlink_peers)
+            memory |= remember_links(gpu, known, peer_left=not answering.issuperset(peers))
         return replace(gpu, attributes={**gpu.attributes, **memory}) if memory else gpu
 
     return [remembered(device) if device.device_class is DeviceClass.GPU else device for device in seen]
