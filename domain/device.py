@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -113,7 +113,8 @@ def fact(device: Device, path: str) -> JsonValue:
     """Return the attribute at a path such as `migMode.pending`, or None."""
     value: JsonValue = device.attributes
     for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
+        # Not any Mapping: abstract classes make this a fleet's most expensive question.
+        value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
@@ -123,10 +124,10 @@ def word(device: Device, path: str) -> str | None:
     return "_".join(value.casefold().split()) if isinstance(value, str) else None
 
 
-def numbers(device: Device, path: str) -> frozenset[int]:
-    """Return a list of numbers as a set, empty where there is none."""
+def numbers(device: Device, path: str) -> list[int]:
+    """Return a list of numbers, empty where there is none."""
     value = fact(device, path)
-    return frozenset(each for each in value if isinstance(each, int)) if isinstance(value, Sequence) else frozenset()
+    return value if isinstance(value, list) else []
 
 
 def drop_known(device: Device) -> Device:

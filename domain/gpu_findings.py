@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from domain.device import Device, fact, word
-from domain.gpu_links import ACTIVE, INACTIVE, LOST, links_of
+from domain.device import Device, fact, numbers, word
 from domain.ids import DeviceId
 from domain.jsonvalue import JsonValue
 
@@ -129,8 +128,8 @@ def _fabric(gpu: Device, now: datetime) -> Iterator[tuple[Cause, str | None]]:
 
 def _links(gpu: Device) -> Iterator[tuple[Cause, str | None]]:
     if "nvlinks" in gpu.attributes:
-        lost = [] if _is_partitioned(gpu) else links_of(gpu)[LOST]
-        words = f"inactive NVLinks that were active: {', '.join(map(str, sorted(lost)))}"
+        lost = [] if _is_partitioned(gpu) else numbers(gpu, "nvlinks.lost")
+        words = f"inactive NVLinks that were active: {', '.join(map(str, lost))}"
         yield Cause.LINK_INACTIVE, words if lost else None
 
 
@@ -148,12 +147,11 @@ def _fewer_links(gpus: Sequence[Device]) -> Iterator[tuple[DeviceId, str | None]
     for alike in products.values():
         if not all("nvlinks" in gpu.attributes for gpu in alike):
             continue
-        counts = sorted((len(links_of(gpu)[ACTIVE]) for gpu in alike), reverse=True)
-        usual = counts[len(counts) // 2]
-        for gpu in alike:
-            links = links_of(gpu)
-            is_fewer = 0 < len(links[ACTIVE]) < usual and bool(links[INACTIVE] or links[LOST])
-            words = f"active NVLinks: {len(links[ACTIVE])}, most of its kind in the node have {usual}"
+        counts = [len(numbers(gpu, "nvlinks.active")) for gpu in alike]
+        usual = sorted(counts, reverse=True)[len(counts) // 2]
+        for gpu, active in zip(alike, counts, strict=True):
+            is_fewer = 0 < active < usual and bool(numbers(gpu, "nvlinks.inactive") or numbers(gpu, "nvlinks.lost"))
+            words = f"active NVLinks: {active}, most of its kind in the node have {usual}"
             yield gpu.id, words if is_fewer else None
 
 

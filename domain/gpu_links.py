@@ -1,9 +1,8 @@
 """The NVLinks of a GPU as they were last told: a link that is silent keeps what was known of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from domain.availability import known_text
 from domain.device import Device, fact, numbers
 from domain.documents.gpus import Gpu
 from domain.jsonvalue import JsonValue
@@ -20,12 +19,17 @@ Links = Mapping[str, frozenset[int]]
 
 def reported_links(gpu: Gpu) -> dict[str, JsonValue]:
     """Return the attribute `nvlinks`: the numbers of the links that are active, and of those that are not."""
-    return _attribute({state: frozenset(_numbers(gpu, state)) for state in (ACTIVE, INACTIVE)})
+    found: dict[str, list[int]] = {ACTIVE: [], INACTIVE: []}
+    for link in gpu.nvlinks:
+        state = (link.state or "").strip().casefold()
+        if state in found:
+            found[state].append(link.link)
+    return _attribute(found)
 
 
 def links_of(gpu: Device) -> Links:
     """Return a GPU's links, by all states."""
-    return {state: numbers(gpu, f"nvlinks.{state}") for state in _STATES}
+    return {state: frozenset(numbers(gpu, f"nvlinks.{state}")) for state in _STATES}
 
 
 def remember_links(seen: Device, known: Device, *, peer_left: bool) -> dict[str, JsonValue]:
@@ -34,6 +38,8 @@ def remember_links(seen: Device, known: Device, *, peer_left: bool) -> dict[str,
     In MIG mode a GPU has no links, so nothing is learned then. Where a GPU at the other end left or cannot be asked,
     links that are inactive with it are none that this GPU lost.
     """
+    if seen.attributes.get("nvlinks") == known.attributes.get("nvlinks"):
+        return {}
     now, was = links_of(seen), links_of(known)
     if fact(seen, "migMode.current") is True and any(was.values()):
         return _attribute(was)
@@ -48,10 +54,6 @@ def remember_links(seen: Device, known: Device, *, peer_left: bool) -> dict[str,
     )
 
 
-def _attribute(links: Links) -> dict[str, JsonValue]:
+def _attribute(links: Mapping[str, Iterable[int]]) -> dict[str, JsonValue]:
     told: dict[str, JsonValue] = {state: sorted(found) for state, found in links.items() if found}
     return {"nvlinks": told} if told else {}
-
-
-def _numbers(gpu: Gpu, state: str) -> list[int]:
-    return [link.link for link in gpu.nvlinks if (known_text(link.state) or "").casefold() == state]
