@@ -4,10 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from domain.device import Device, DeviceClass
 from domain.gpu_findings import REASONS, RULES, Findings
 from domain.ids import DeviceId
+
+MESSAGE_LENGTH_MAX: Final = 500
+"""A part of the words comes from whoever reports."""
 
 
 class HealthSource(StrEnum):
@@ -85,7 +89,7 @@ def plan_health(
                     source=HealthSource.INVENTORY,
                     cause=cause.value,
                     reason=REASONS[cause],
-                    message=message,
+                    message=message[:MESSAGE_LENGTH_MAX],
                     rule=RULES,
                     since=row.since if row is not None else now,
                 )
