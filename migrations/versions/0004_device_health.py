@@ -38,6 +38,8 @@ def upgrade() -> None:
     op.create_index(
         "node_inventory_due_idx", "node_inventory", ["due_at"], postgresql_where=sa.text("due_at is not null")
     )
+    # What stands was planned without a look at the health of the GPUs.
+    op.execute("update node_inventory set replan = true where applied is not null")
 
 
 def downgrade() -> None:
