@@ -15,7 +15,10 @@ PREPARED = """
 select custom_plans, generic_plans from pg_prepared_statements
 where statement like '%labels @> any(%' and statement not like '%pg_prepared_statements%'
 """
-ROWS = "nodes { id devices(first: 8) { nodes { id } } conditions { type } latestSnapshot { id } labels { key } }"
+ROWS = (
+    "nodes { id devices(first: 8) { nodes { id health { cause } } } conditions { type } latestSnapshot { id } "
+    "labels { key } }"
+)
 
 
 async def _fill(database: Database, tenant_id: str) -> None:
@@ -34,6 +37,10 @@ async def _fill(database: Database, tenant_id: str) -> None:
         """
         insert into devices (id, tenant_id, node_id, device_class)
         select n.id || '-' || k, $1, n.id, 'gpu' from nodes n, generate_series(1, 4) k limit 4 * $2
+        """,
+        """
+        insert into device_health (device_id, source, cause, tenant_id, node_id, reason, since)
+        select id, 'inventory', 'c', $1, node_id, 'r', now() from devices where id like '%-1' limit $2
         """,
         """
         insert into inventory_snapshots (id, tenant_id, node_id, digest, sections, received_at)
@@ -113,6 +120,7 @@ async def test_a_page_and_all_that_belongs_to_it_is_read_by_indexes_wherever_it_
         assert _rows_read(plans, "nodes") <= 2 * 51
         assert _rows_read(plans, "devices") <= 51 * 4
         assert {"devices_node_idx", "node_conditions_pkey", "inventory_snapshots_history_idx"} <= _indexes(plans)
+        assert "device_health_pkey" in _indexes(plans)
 
 
 async def test_a_page_by_host_name_is_read_in_its_indexs_order(fleet: RunningServer) -> None:
