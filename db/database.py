@@ -1,8 +1,8 @@
 """The pool, and the two ways to use it: a transaction that writes, and a snapshot that reads."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, Self
 
 import asyncpg
@@ -12,6 +12,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from db.connections import POOL_SIZE_MAX, Connections, Lent, Row, open_pool
 from db.views.plan import Compiled
+from domain.cursor import FeedCursor
+from domain.feed import refuse_unreachable
 
 _DIALECT: Final = dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it without types
 _BEGIN: Final = "begin isolation level repeatable read read only"
@@ -20,6 +22,8 @@ _SKEWED: Final = "set local plan_cache_mode to force_custom_plan"
 
 ABSENT_VALUE: Final = "FG001"
 """SQLSTATE of `absent_value()`."""
+_NOT_HELD: Final = "FG002"
+"""SQLSTATE of `log_follows()`, whose detail says the cursor's position, the log's floor and its head."""
 
 
 class AbsentValue(Exception):  # noqa: N818 - the ordinary execution tells the error
@@ -84,24 +88,25 @@ class Reader:
         self.statements = 0
 
     async def fetch(self, statement: Statement, *args: Any) -> list[Row]:  # noqa: ANN401
-        """Run a statement and return its rows."""
+        """Run a statement and return its rows; raises CursorExpired."""
         self.statements += 1
-        if not self._snapshot:
-            async with self._database.session() as session:
-                return await session.fetch(statement, *args)
         text, values = compiled(statement, args)
-        async with self._lock:
-            return await self._fetched_here(text, values)
+        with _told():
+            if not self._snapshot:
+                async with self._database.session() as session:
+                    return await session.fetch(text, *values)
+            async with self._lock:
+                return await self._fetched_here(text, values)
 
     async def texts(self, compiled: Compiled, values: Sequence[Any], *, alone: bool = False) -> list[Row]:
-        """Run a plan's statement and return its rows; raises AbsentValue.
+        """Run a plan's statement and return its rows; raises AbsentValue and CursorExpired.
 
         What is read after that sees another state: the failure ended the snapshot.
 
         `alone` says that the operation reads nothing else: one statement sees one state without a transaction.
         """
         arguments = compiled.arguments(values)
-        try:
+        with _told():
             if alone and self._connection is None:
                 self.statements += 1
                 return await self._database.fetch_alone(compiled.text, arguments, skewed=compiled.skewed)
@@ -110,10 +115,6 @@ class Reader:
             self.statements += 1
             async with self._lock:
                 return await self._fetched_here(compiled.text, arguments, skewed=compiled.skewed)
-        except asyncpg.PostgresError as error:
-            if error.sqlstate == ABSENT_VALUE:
-                raise AbsentValue from error
-            raise
 
     async def _fetched_here(self, text: str, arguments: Sequence[Any], *, skewed: bool = False) -> list[Row]:
         """Run a statement on the snapshot's connection, which a failure gives back: its transaction is at its end.
@@ -129,20 +130,19 @@ class Reader:
             raise
 
     async def batches(self, compiled: Compiled, values: Sequence[Any], size: int) -> AsyncGenerator[list[Row], None]:
-        """Run a plan's statement and yield its rows as they come, `size` at a time; raises AbsentValue."""
+        """Run a plan's statement and yield its rows as they come, `size` at a time; raises as `texts` does."""
         self.statements += 1
-        async with self._lock:
-            connection = await self._open(skewed=compiled.skewed)
-            try:
-                cursor = await connection.cursor(compiled.text, *compiled.arguments(values))
-                while rows := await cursor.fetch(size):
-                    yield rows
-            except asyncpg.PostgresError as error:
-                self._connection = None
-                await self._database.give_back(connection)
-                if error.sqlstate == ABSENT_VALUE:
-                    raise AbsentValue from error
-                raise
+        with _told():
+            async with self._lock:
+                connection = await self._open(skewed=compiled.skewed)
+                try:
+                    cursor = await connection.cursor(compiled.text, *compiled.arguments(values))
+                    while rows := await cursor.fetch(size):
+                        yield rows
+                except asyncpg.PostgresError:
+                    self._connection = None
+                    await self._database.give_back(connection)
+                    raise
 
     async def first(self, statement: Statement, *args: Any) -> Row | None:  # noqa: ANN401
         """Run a statement and return its first row, if any."""
@@ -178,6 +178,20 @@ class Reader:
         elif skewed:
             await self._connection.execute(_SKEWED)
         return self._connection
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Raise what a statement refuses as what it means."""
+    try:
+        yield
+    except asyncpg.PostgresError as error:
+        if error.sqlstate == ABSENT_VALUE:
+            raise AbsentValue from error
+        if error.sqlstate == _NOT_HELD:
+            position, floor, head = (int(part) for part in (error.detail or "").split())
+            refuse_unreachable(FeedCursor(position), floor=floor, head=head)
+        raise
 
 
 class Database(Connections):

@@ -1,6 +1,6 @@
 """The feed as subscribers and lists see it."""
 
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,12 +8,11 @@ from db import nodes as node_store
 from db.connections import Row
 from db.declared.events import BY_POSITION, EVENTS
 from db.declared.nodes import NodeQuery
-from db.events import feed_bounds
 from db.views.selection import Asked
 from domain import cursor
 from domain.access import Permission
 from domain.cursor import FeedCursor
-from domain.feed import read_snapshot, refuse_unreachable
+from domain.feed import read_snapshot
 from domain.ids import TenantId
 from resolvers.connections import page_size
 from resolvers.context import Context
@@ -79,34 +78,26 @@ async def _wanted(
     return [item for item in fitting if item.row.node_id in matching]
 
 
-def events(context: Context, query: EventQuery, first: int | None, after: str | None) -> Page | Awaitable[Page]:
-    """List the log from its start, or behind a feed cursor; raises CursorExpired.
+def events(context: Context, query: EventQuery, first: int | None, after: str | None) -> Page:
+    """List the log from its start, or behind a feed cursor; reading it raises CursorExpired.
 
     The call itself says what the operation must read, before any of its fields reads.
     """
     context.require(Permission.READ)
     _refuse_wide(query)
     size = page_size(first)
+    start = FeedCursor(0) if after is None else cursor.decode_feed(after)
+    given = {"type": tuple(sorted(query.types)), "node_id": tuple(sorted(query.node_ids))}
+    where = [EVENTS.where(name, value) for name, value in given.items() if value]
     if after is None:
-        return _page(query, size, FeedCursor(0), None)
-    start = cursor.decode_feed(after)
+        return Page(EVENTS, Asked(tuple(where), BY_POSITION, size, None, cursor.feed_frame(start)))
+    where.append(EVENTS.where("behind", start.position))
     if start.snapshot is not None:
         read_snapshot(start.snapshot)
+        where.append(EVENTS.where("unseen", start.snapshot))
     # A replica that has not come so far would take it for a cursor of another log.
     context.needs(FeedCursor(start.position))
-    return _page_behind(context, query, size, start)
-
-
-async def _page_behind(context: Context, query: EventQuery, size: int, start: FeedCursor) -> Page:
-    floor, head = await feed_bounds(context.reader)
-    refuse_unreachable(start, floor=floor, head=head)
-    return _page(query, size, start, (start.position,))
-
-
-def _page(query: EventQuery, size: int, start: FeedCursor, key: tuple[int] | None) -> Page:
-    given = {"type": tuple(sorted(query.types)), "node_id": tuple(sorted(query.node_ids)), "unseen": start.snapshot}
-    where = tuple(EVENTS.where(name, value) for name, value in given.items() if value)
-    return Page(EVENTS, Asked(where, BY_POSITION, size, key, cursor.feed_frame(start)))
+    return Page(EVENTS, Asked(tuple(where), BY_POSITION, size, (start.position,), cursor.feed_frame(start)))
 
 
 def _refuse_wide(query: EventQuery) -> None:

@@ -8,7 +8,6 @@ operation is left to the graph.
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from inspect import isawaitable
 from typing import Any, Final
 
 import orjson
@@ -157,7 +156,7 @@ class CompiledOperations:
         roots = self._roots(operation, executor)
         # Every resolver is called before one of them reads: each may say what all must have seen.
         resolved = [self._resolved(executor, root) for root in roots]
-        steps = [await self._step(executor, *each) for each in zip(roots, resolved, strict=True)]
+        steps = [self._step(executor, *each) for each in zip(roots, resolved, strict=True)]
         if any(step.prepared is not None and step.prepared.plan is None for step in steps):
             operation.is_left = any(step.prepared is not None and step.prepared.opaque for step in steps)
             raise LeftToTheGraph("a read is not compiled")
@@ -238,13 +237,12 @@ class CompiledOperations:
         except Exception as error:  # noqa: BLE001 - whatever it is becomes the field's error
             return error
 
-    async def _step(self, executor: ReadingExecution, root: Root, resolved: Any) -> _Step:  # noqa: ANN401
+    def _step(self, executor: ReadingExecution, root: Root, read: Any) -> _Step:  # noqa: ANN401
         """Find the plan of a field's read."""
         context: Context = executor.context_value
-        if isinstance(resolved, Exception):
-            return _Step(root, error=resolved)
+        if isinstance(read, Exception):
+            return _Step(root, error=read)
         try:
-            read = await resolved if isawaitable(resolved) else resolved
             if isinstance(read, Single):
                 return _Step(root, read)
             kept = root.kept.get(read.view.name)

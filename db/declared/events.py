@@ -100,6 +100,7 @@ EVENTS: Final = declare(
             "type": one_of(log.c.type),
             "node_id": one_of(log.c.node_id),
             "unseen": Filter(_unseen),
+            "behind": Filter(lambda place: sa.func.log_follows(place, type_=sa.Boolean()), (sa.BigInteger(),)),
         },
         variant=VARIANT,
         feed=BY_POSITION,
