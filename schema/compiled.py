@@ -5,18 +5,15 @@ own resolver authorizes and describes its read, and a failure becomes an error b
 operation is left to the graph.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 from graphql import (
     DocumentNode,
-    FieldNode,
     FragmentDefinitionNode,
     GraphQLError,
-    GraphQLField,
     GraphQLObjectType,
     GraphQLSchema,
     OperationDefinitionNode,
@@ -24,7 +21,6 @@ from graphql import (
     default_field_resolver,
     default_type_resolver,
     is_non_null_type,
-    located_error,
 )
 from graphql.execution.collect_fields import FragmentDetails
 from graphql.execution.collect_fields import collect_fields as collect_root_fields
@@ -40,39 +36,20 @@ from graphql.utilities.coerce_input_value import coerce_default_value, coerce_in
 from strawberry.execution import optimized_is_awaitable
 
 from db.database import AbsentValue
-from db.views.plan import PagePlan
-from domain.access import Permission
 from resolvers.context import Context
-from resolvers.reads import One, Page, Single
+from resolvers.reads import Single
+from schema.answers import Answer, Root, Step, answer
 from schema.declared import is_read
-from schema.errors import translated
 from schema.execution import PLANS, ReadingExecution
 from schema.limits import CACHED_CHARACTERS_MAX, problems, read_document
-from schema.plans import Kept, Prepared, Recent, steering_variables
-from schema.selections import Details
+from schema.plans import Recent, steering_variables
 
 OPERATIONS_MAX: Final = 1024
 _STEERED_MAX: Final = 32
-STREAM_ROWS: Final = 200
-"""A page of more rows is sent as it is read, this many rows at a time."""
 
 
 class LeftToTheGraph(Exception):  # noqa: N818 - an answer: somebody else executes the operation
     """The operation is not of compiled reads only, or is wrong in a way that the graph tells."""
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """A root field of an operation."""
-
-    key: str
-    prefix: str
-    """The key as it stands in the response, behind the fields before it."""
-    definition: GraphQLField
-    details: Details
-    nodes: list[FieldNode]
-    kept: dict[str, Kept] = field(default_factory=dict)
-    """The translations of its selection, by the kind of rows: no key is made to find them."""
 
 
 @dataclass(slots=True)
@@ -92,36 +69,6 @@ class Operation:
     def name(self) -> str | None:
         """The operation's name."""
         return self.node.name.value if self.node.name else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A root field with its read, ready to be made, or with why it failed."""
-
-    root: Root
-    read: One | Page | Single | None = None
-    prepared: Prepared | None = None
-    error: Exception | None = None
-
-    @property
-    def is_large(self) -> bool:
-        """Whether its rows are sent as they are read."""
-        if not isinstance(self.read, Page) or (self.read.asked.first or 0) <= STREAM_ROWS:
-            return False
-        plan = self.prepared.plan if self.prepared else None
-        return isinstance(plan, PagePlan) and plan.layout.streams
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer: its text, and what follows when it is sent as it is read. `failed` when it has errors.
-
-    Whoever gets it closes `rest` before the context ends: it holds the snapshot.
-    """
-
-    text: str
-    rest: AsyncGenerator[str, None] | None = None
-    failed: bool = False
 
 
 class CompiledOperations:
@@ -161,7 +108,7 @@ class CompiledOperations:
             operation.is_left = any(step.prepared is not None and step.prepared.opaque for step in steps)
             raise LeftToTheGraph("a read is not compiled")
         try:
-            return await _answer(context, steps)
+            return await answer(context, steps)
         except AbsentValue as problem:
             raise LeftToTheGraph("a value is absent that the schema has") from problem
 
@@ -237,23 +184,23 @@ class CompiledOperations:
         except Exception as error:  # noqa: BLE001 - whatever it is becomes the field's error
             return error
 
-    def _step(self, executor: ReadingExecution, root: Root, read: Any) -> _Step:  # noqa: ANN401
+    def _step(self, executor: ReadingExecution, root: Root, read: Any) -> Step:  # noqa: ANN401
         """Find the plan of a field's read."""
         context: Context = executor.context_value
         if isinstance(read, Exception):
-            return _Step(root, error=read)
+            return Step(root, error=read)
         try:
             if isinstance(read, Single):
-                return _Step(root, read)
+                return Step(root, read)
             kept = root.kept.get(read.view.name)
             if kept is None:
                 kept = root.kept[read.view.name] = PLANS.keep(executor, root.definition.type, root.details, read)
             prepared = PLANS.prepare_kept(executor, kept, read)
         except Exception as error:  # noqa: BLE001 - whatever it is becomes the field's error
-            return _Step(root, error=error)
+            return Step(root, error=error)
         if prepared.plan is not None:
             context.services.meter.read(root.nodes[0].name.value, compiled=True)
-        return _Step(root, read, prepared)
+        return Step(root, read, prepared)
 
 
 def _copy(executor: ReadingExecution) -> ReadingExecution:
@@ -289,94 +236,6 @@ def _coerced(signatures: Sequence[GraphQLVariableSignature], given: Mapping[str,
         if coerced[name] is Undefined:
             raise LeftToTheGraph("a variable is wrong")
     return VariableValues(sources, coerced)
-
-
-@dataclass(slots=True)
-class _Parts:
-    """An answer in the making: the JSON of each root field, None for one that is sent as it is read, and the errors."""
-
-    pieces: list[list[str] | None] = field(default_factory=list)
-    errors: list[Any] = field(default_factory=list)
-    is_null: bool = False
-
-    @property
-    def end(self) -> str:
-        """What stands behind the last root field."""
-        return f'}},"errors":{orjson.dumps(self.errors).decode()}}}' if self.errors else "}}"
-
-
-async def _answer(context: Context, steps: Sequence[_Step]) -> Answer:
-    """Read all but large pages, and return the answer, or what has come of it when the first rows are there.
-
-    What may be refused is known before the first piece is sent: it cannot be taken back.
-    """
-    parts = _Parts()
-    for step in steps:
-        if step.is_large:
-            parts.pieces.append(None)
-            continue
-        try:
-            parts.pieces.append(await _pieces(context, step, alone=len(steps) == 1))
-        except AbsentValue:
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it is becomes the field's error
-            parts.pieces.append(["null"])
-            parts.errors.append(_formatted(context, step, error))
-            parts.is_null = parts.is_null or is_non_null_type(step.root.definition.type)
-    if parts.is_null:
-        return Answer('{"data":null' + parts.end.removeprefix("}"), failed=True)
-    if not any(step.is_large for step in steps):
-        texts = [
-            text
-            for step, pieces in zip(steps, parts.pieces, strict=True)
-            for text in (step.root.prefix, *(pieces or ()))
-        ]
-        return Answer("".join(('{"data":{', *texts, parts.end)), failed=bool(parts.errors))
-    rest = _streamed(context, steps, parts)
-    try:
-        return Answer(await anext(rest), rest, failed=bool(parts.errors))
-    except BaseException:
-        await rest.aclose()
-        raise
-
-
-async def _streamed(context: Context, steps: Sequence[_Step], parts: _Parts) -> AsyncGenerator[str, None]:
-    """Yield the answer as its large pages are read; what fails now ends it in its middle."""
-    before = '{"data":{'
-    for step, pieces in zip(steps, parts.pieces, strict=True):
-        before += step.root.prefix
-        plan = step.prepared.plan if step.prepared else None
-        if pieces is not None:
-            before += "".join(pieces)
-        elif step.prepared and isinstance(plan, PagePlan) and isinstance(step.read, Page):
-            values = [context.require(Permission.READ), *step.prepared.values]
-            batches = context.reader.batches(plan.compiled, values, STREAM_ROWS)
-            async with aclosing(plan.layout.stream(batches, step.read.asked)) as page:
-                async for piece in page:
-                    yield before + piece
-                    before = ""
-    yield before + parts.end
-
-
-async def _pieces(context: Context, step: _Step, *, alone: bool) -> list[str]:
-    """Make a read, and return its JSON in pieces: it is copied once, when all is together; raises what refuses it."""
-    if step.error is not None:
-        raise step.error
-    if isinstance(step.read, Single):
-        return [orjson.dumps(await step.read.load(context)).decode()]
-    if step.read is None or step.prepared is None or step.prepared.plan is None:
-        raise RuntimeError(f"{step.root.key} has no plan")
-    values = [context.require(Permission.READ), *step.prepared.values]
-    rows = await context.reader.texts(step.prepared.plan.compiled, values, alone=alone)
-    if isinstance(step.prepared.plan, PagePlan):
-        return step.prepared.plan.layout.pieces(rows, step.read.asked)
-    text = step.prepared.plan.json(rows)
-    return [(step.read.found(text) if isinstance(step.read, One) else text) or "null"]
-
-
-def _formatted(context: Context, step: _Step, error: Exception) -> Any:  # noqa: ANN401 - a formatted error
-    nodes = [each.node for each in step.root.details]
-    return translated(located_error(error, nodes, [step.root.key]), context).formatted
 
 
 def _chosen(document: DocumentNode, name: str | None) -> OperationDefinitionNode | None:

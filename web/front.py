@@ -17,7 +17,8 @@ from db.identifiers import new_id
 from domain.errors import Refusal
 from domain.freshness import ANY, Freshness
 from resolvers.context import Context, Entrance, Services
-from schema.compiled import Answer, CompiledOperations, LeftToTheGraph, Operation
+from schema.answers import Answer
+from schema.compiled import CompiledOperations, LeftToTheGraph, Operation
 from web.authentication import Authentication
 from web.documents import DocumentRefused, Documents
 from web.freshness import asked_freshness

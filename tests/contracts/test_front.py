@@ -12,7 +12,7 @@ from starlette.types import Message
 from db.database import Database, Reader
 from db.identifiers import new_id
 from domain.access import Role
-from schema.compiled import STREAM_ROWS
+from schema.answers import STREAM_ROWS
 from schema.plans import COST_MAX
 from tests.support.server import RunningServer, running_server
 from web import front

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from db.database import Database
 from domain.access import Role
 from resolvers.context import Entrance, NoMeter
-from schema import compiled
+from schema import answers
 from tests.support.server import Client, RunningServer, client_of, running_server
 from tests.support.world import BROKEN, World, make_world
 from web.front import Front
@@ -169,8 +169,8 @@ async def _clients(database: Database, server: RunningServer) -> dict[str, Clien
 
 @contextmanager
 def _in_pieces(way: Way) -> Iterator[None]:
-    rows = _STREAM_ROWS if way is Way.STREAMED else compiled.STREAM_ROWS
-    with patch.object(compiled, "STREAM_ROWS", rows):
+    rows = _STREAM_ROWS if way is Way.STREAMED else answers.STREAM_ROWS
+    with patch.object(answers, "STREAM_ROWS", rows):
         yield
 
 
