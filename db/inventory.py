@@ -103,21 +103,26 @@ _FAILED = """
 update node_inventory set failed = $2, failed_at = now(), error = $3
 where node_id = $1 and reported = $2
 """
-_REPLAN_CONFLICTS = """
+# What a tenant says is not planned from (rule 9): looked at again it would be the same again.
+_PLANNED = """
+i.applied_digest not like 'advisory:%'
+    and not exists (select from nodes n where n.id = i.node_id and n.trust = 'tenant-controlled')
+"""
+_REPLAN_CONFLICTS = f"""
 update node_inventory set replan = true
 where node_id in (
     select i.node_id from node_inventory i
     join node_conditions c on c.node_id = i.node_id and c.type = 'DuplicateIdentity' and c.status = 'true'
-    where not i.replan
+    where not i.replan and {_PLANNED}
     order by i.node_id limit $1 for update of i skip locked
 )
 returning node_id
-"""
+"""  # noqa: S608
 _REPLAN_RELEASED = f"""
 update node_inventory set replan = true
 where node_id in (
     select i.node_id from node_inventory i
-    where {HELD} and not i.replan and exists (
+    where {HELD} and not i.replan and {_PLANNED} and exists (
         select from unnest(i.held_by) h (device_id)
         where not exists (select from bookings b where b.device_id = h.device_id and b.during @> now())
     )

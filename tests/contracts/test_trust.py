@@ -3,7 +3,10 @@
 import asyncio
 from typing import Any
 
-from tests.support.server import RunningServer, applied, hello, ingest, report
+from db.database import Database
+from reconcilers.inventory import apply_pending, conflicts
+from tests.support.server import RunningServer, applied, hello, ingest, report, running_server
+from web.app import utc_now
 
 HOST: dict[str, dict[str, Any]] = {
     "os": {"kernel": "6.1.0"},
@@ -135,3 +138,21 @@ async def test_nodes_are_found_by_their_images_and_weights(server: RunningServer
     ):
         page = (await server.operator.data(query, f=given))["nodes"]["nodes"]
         assert [node["hostname"] for node in page] == names, given
+
+
+async def test_what_waits_for_another_look_waits_while_a_tenant_has_the_node(database: Database) -> None:
+    async with running_server(database, reconcile=False) as server:
+        node_id, other = [await hello(server.agent, name) for name in ("ours", "another")]
+        for each in (other, node_id):
+            await ingest(server.agent, each, {"gpus": {"enumeration": "complete", "gpus": [{"uuid": "GPU-shared"}]}})
+            await apply_pending(database, utc_now)
+        assert (await conflicts(database).activate()).done == 1
+        await apply_pending(database, utc_now)
+        await server.operator.data(SET, id=node_id, trust="TENANT_CONTROLLED")
+        assert (await conflicts(database).activate()).done == 0
+        await ingest(server.agent, node_id, {"os": {"kernel": "6.9.0"}})
+        await apply_pending(database, utc_now)
+        await server.operator.data(SET, id=node_id, trust="PLATFORM")
+        await apply_pending(database, utc_now)
+        # Its set is the tenant's still.
+        assert (await conflicts(database).activate()).done == 0
