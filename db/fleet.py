@@ -29,7 +29,19 @@ _REPLAN_POOL = """
 update node_inventory i set replan = true from nodes n
 where n.pool_id = $1 and n.tenant_id = $2 and i.node_id = n.id and not i.replan
 """
-_SET_TRUST = "update nodes set trust = $3 where tenant_id = $1 and id = $2 returning id"
+# What came under a tenant's control and was not noted yet is nobody's word any more; what changed of the pool meanwhile
+# is planned from the platform's last set.
+_SET_TRUST = """
+with was as (
+    select id, trust from nodes where tenant_id = $1 and id = $2 for update
+), now_is as (
+    update nodes n set trust = $3 from was where n.id = was.id
+), taken_back as (
+    update node_inventory i set reported = applied, missing = '{}', replan = applied is not null
+    from was where i.node_id = was.id and was.trust = $4 and $3 <> $4
+)
+select id from was
+"""
 # What a tenant reported is forgotten, not applied: the next report is the first.
 _END_ADVISORY = """
 update node_inventory i set reported = null, reported_at = null, missing = '{}', applied = null, applied_digest = null,
@@ -136,8 +148,11 @@ async def pools_of_nodes(tx: Transaction, node_ids: Sequence[NodeId]) -> list[Ro
 
 
 async def set_trust(tx: Transaction, tenant_id: TenantId, node_id: NodeId, trust: Trust) -> bool:
-    """Say whose word a node's reports are; False when the tenant has no such node."""
-    return await tx.value(_SET_TRUST, tenant_id, node_id, trust.value) is not None
+    """Say whose word a node's reports are, and have it planned anew when it is a tenant's no more.
+
+    False when the tenant has no such node.
+    """
+    return await tx.value(_SET_TRUST, tenant_id, node_id, trust.value, Trust.TENANT_CONTROLLED.value) is not None
 
 
 async def end_advisory(tx: Transaction, tenant_id: TenantId, node_id: NodeId) -> bool:

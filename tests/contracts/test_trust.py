@@ -156,3 +156,38 @@ async def test_what_waits_for_another_look_waits_while_a_tenant_has_the_node(dat
         await apply_pending(database, utc_now)
         # Its set is the tenant's still.
         assert (await conflicts(database).activate()).done == 0
+
+
+async def test_what_came_under_a_tenants_control_is_never_applied_later(database: Database) -> None:
+    async with running_server(database, reconcile=False) as server:
+        node_id = await hello(server.agent, "n1")
+        await ingest(server.agent, node_id, HOST)
+        await apply_pending(database, utc_now)
+        before = await _kept(server)
+        await server.operator.data(SET, id=node_id, trust="TENANT_CONTROLLED")
+        # Not noted before the platform takes over.
+        await ingest(server.agent, node_id, THEIRS)
+        await server.operator.data(SET, id=node_id, trust="PLATFORM")
+        await apply_pending(database, utc_now)
+        assert await _kept(server) == before
+        assert (await _standing(server, node_id))["inventoryStatus"]["state"] == "APPLIED"
+
+
+async def test_a_pool_that_changed_under_a_tenants_control_divides_the_node_afterwards(database: Database) -> None:
+    async with running_server(database, reconcile=False) as server:
+        node_id = await hello(server.agent, "n1")
+        await ingest(server.agent, node_id, HOST)
+        await apply_pending(database, utc_now)
+        await server.operator.data(SET, id=node_id, trust="TENANT_CONTROLLED")
+        site = await server.operator.data('mutation { createSite(input: {name: "s", iamRegion: "eu"}) { id } }')
+        shared = {"name": "p", "siteId": site["createSite"]["id"], "class": "VPS_HOST", "sharing": "TIMESLICE"}
+        create = "mutation ($input: PoolInput!) { createPool(input: $input) { id } }"
+        pool = (await server.operator.data(create, input=shared))["createPool"]["id"]
+        assign = "mutation ($id: ID!, $pool: ID) { assignPool(id: $id, poolId: $pool) { id } }"
+        await server.operator.data(assign, id=node_id, pool=pool)
+        await apply_pending(database, utc_now)
+        devices = "query ($id: ID!) { computeNode(id: $id) { devices { totalCount } } }"
+        assert (await server.operator.data(devices, id=node_id))["computeNode"]["devices"]["totalCount"] == 1
+        await server.operator.data(SET, id=node_id, trust="PLATFORM")
+        await apply_pending(database, utc_now)
+        assert (await server.operator.data(devices, id=node_id))["computeNode"]["devices"]["totalCount"] == 1 + 4
