@@ -81,6 +81,7 @@ select i.node_id, i.tenant_id, i.reported, i.reported_at, i.applied, i.applied_d
         where s.node_id = i.node_id and s.received_at > now() - make_interval(mins => $4) and s.id <> i.snapshot_id
             and s.sections ->> w.name = i.reported ->> w.name
             and s.sections ->> w.name is distinct from i.applied ->> w.name
+            and s.trust <> 'tenant-controlled' and i.applied_digest not like 'advisory:%'
     ) as came_back
 from node_inventory i join nodes n on n.id = i.node_id
 where {PENDING} and ($2::text is null or i.node_id = $2)

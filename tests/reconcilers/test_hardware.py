@@ -182,3 +182,26 @@ async def test_a_machine_exchanged_once_is_an_exchange(database: Database, serve
     assert node["conditions"] == []
     assert node["hardwareKey"]["trusted"]
     assert node["snapshots"]["totalCount"] == 3
+
+
+async def test_a_machine_that_only_a_tenant_told_of_is_an_exchange_when_it_is_taken_for_real(
+    database: Database, server: RunningServer
+) -> None:
+    node_id = await hello(server.agent, "n1")
+    await ingest(server.agent, node_id, machine("1"))
+    await _apply(database)
+    trust = "mutation ($id: ID!, $trust: Trust!) { setTrust(id: $id, trust: $trust) { id } }"
+    await server.operator.data(trust, id=node_id, trust="TENANT_CONTROLLED")
+    for kernel in ("6.9.0", "6.9.1"):
+        await ingest(server.agent, node_id, {**machine("2"), "os": {"kernel": kernel}})
+        await _apply(database)
+    await server.operator.data(trust, id=node_id, trust="PLATFORM")
+    end = "mutation ($id: ID!) { endAdvisoryInventory(id: $id) { id } }"
+    await server.operator.data(end, id=node_id)
+    for kernel in ("6.9.1", "6.9.2"):
+        await ingest(server.agent, node_id, {**machine("2"), "os": {"kernel": kernel}})
+        await _apply(database)
+    node = (await _nodes(server))["n1"]
+    assert node["inventoryStatus"] == {"state": "APPLIED", "error": None}
+    assert node["conditions"] == []
+    assert node["hardwareKey"]["trusted"]
