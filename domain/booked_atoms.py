@@ -26,17 +26,17 @@ def hold_booked(
     if not live:
         return dict(planned), ()
     bent = dict(planned)
-    held = []
+    held: set[DeviceId] = set()
     for device in live:
         stays = _kept(device, planned)
         if stays != planned.get(device.id):
             bent[device.id] = stays
-            held.append(device.id)
+            held.add(device.id)
             parent_id = device.parent_id
             if parent_id is not None and parent_id in known and parent_id not in planned:
                 bent[parent_id] = _gone(known[parent_id])
-    _offer_no_overlap(bent, live)
-    return bent, tuple(held)
+    held |= _offer_no_overlap(bent, live)
+    return bent, tuple(sorted(held))
 
 
 def _kept(device: Device, planned: Mapping[DeviceId, Device]) -> Device:
@@ -63,17 +63,22 @@ def _gone(device: Device) -> Device:
     return replace(device, healthy=False, missing=True)
 
 
-def _offer_no_overlap(planned: dict[DeviceId, Device], live: Collection[Device]) -> None:
-    held = {device.id for device in live}
-    booked_as: dict[DeviceId, set[DeviceClass]] = {}
+def _offer_no_overlap(planned: dict[DeviceId, Device], live: Collection[Device]) -> set[DeviceId]:
+    """Offer nothing that overlaps what is booked; return the booked devices that this is for."""
+    booked: dict[DeviceId, dict[DeviceId, DeviceClass]] = {}
     for device in live:
         if device.device_class in _OF_GPUS:
-            booked_as.setdefault(device.parent_id or device.id, set()).add(device.device_class)
-    for device in list(planned.values()) if booked_as else ():
-        classes = booked_as.get(device.parent_id or device.id)
-        if classes is None or device.id in held or device.device_class in classes:
+            booked.setdefault(device.parent_id or device.id, {})[device.id] = device.device_class
+    held: set[DeviceId] = set()
+    for device in list(planned.values()) if booked else ():
+        here = booked.get(device.parent_id or device.id)
+        if here is None or device.id in here or device.device_class in here.values():
             continue
         if device.device_class is DeviceClass.GPU_SLOT:
             del planned[device.id]
-        else:
+        elif device.bookable:
             planned[device.id] = replace(device, bookable=False)
+        else:
+            continue
+        held |= here.keys()
+    return held
