@@ -66,10 +66,26 @@ update allocations a
 set during = case when e.starts < e.at then tstzrange(e.starts, e.at) else tstzrange(e.at, e.at, '[]') end
 from ended e where a.id = e.id returning a.id
 """  # noqa: S608
+# With its parts, whose ids begin with its own: also those that the pool of its node does not make of it now.
+_FOLLOW: Final = f"""
+update bookings b set node_id = m.arrived_at
+from unnest($1::text[], $2::text[], $3::text[]) m (device_id, left_node, arrived_at)
+where b.node_id = m.left_node and {_ENDS} > clock_timestamp()
+    and (b.device_id = m.device_id or starts_with(b.device_id, m.device_id || '/'))
+"""  # noqa: S608
 
 
 class AtomHeld(Exception):  # noqa: N818 - an outcome of a race, which the caller tells
     """Somebody holds one of the atoms for part of the time: the transaction is undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class MovedDevice:
+    """A device that left one node and is another's now."""
+
+    device_id: DeviceId
+    left: NodeId
+    arrived_at: NodeId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +109,13 @@ class NewAllocation:
 async def booked_devices(tx: Transaction, node_ids: Sequence[NodeId]) -> set[DeviceId]:
     """Return the devices with live bookings on these nodes: those held now; a later booking is not live yet."""
     return {DeviceId(row.device_id) for row in await tx.fetch(_BOOKED, list(node_ids))}
+
+
+async def follow_devices(tx: Transaction, moved: Sequence[MovedDevice]) -> None:
+    """Have what is booked of moved devices for later be booked where they are now."""
+    if moved:
+        ids, left, arrived = ([getattr(each, name) for each in moved] for name in ("device_id", "left", "arrived_at"))
+        await tx.execute(_FOLLOW, ids, left, arrived)
 
 
 async def lock_shard(tx: Transaction, tenant_id: TenantId, shard_id: str) -> None:

@@ -1,8 +1,12 @@
-"""Linking both sides of a move: the node that hardware left, and the node at which it turned up."""
+"""Linking both sides of a move: the node that hardware left, and the node at which it turned up.
+
+What is booked of it for later goes with it: else the same hardware could be booked at both.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from db.bookings import MovedDevice, follow_devices
 from db.database import Transaction
 from db.departures import Departure, note_departures, take_departures
 from db.events import NewEvent, write_events
@@ -34,12 +38,15 @@ async def follow_moves(tx: Transaction, nodes: Sequence[PlannedNode]) -> None:
         ],
     )
     came = {device_id: node for node in nodes for device_id in arrived(node.before, node.plan)}
-    events = []
+    events: list[NewEvent] = []
+    moved: list[MovedDevice] = []
     for row in await take_departures(tx, sorted(came)):
         node = came[DeviceId(row.device_id)]
         if row.node_id == node.node_id or row.tenant_id != node.tenant_id:
             continue
         left = Station(NodeId(row.node_id), SnapshotId(row.snapshot_id))
+        moved.append(MovedDevice(DeviceId(row.device_id), left.node_id, node.node_id))
         told = device_moved(DeviceId(row.device_id), left, Station(node.node_id, node.snapshot_id))
         events += [NewEvent(node.tenant_id, each, told.type, told.payload) for each in (left.node_id, node.node_id)]
+    await follow_devices(tx, moved)
     await write_events(tx, events)

@@ -103,3 +103,19 @@ async def test_what_left_long_ago_is_forgotten(database: Database, server: Runni
     assert await _waiting(database) == ["GPU-2"]
     await retention(database, timedelta(days=-1), utc_now).activate()
     assert await _waiting(database) == []
+
+
+async def test_what_is_booked_of_a_card_for_later_is_in_the_way_where_the_card_is(
+    database: Database, server: RunningServer
+) -> None:
+    first, second = [await hello(server.agent, name) for name in ("first", "second")]
+    await _report(database, server.agent, first, "GPU-1", "GPU-2")
+    await book(database, first, "GPU-1", "GPU-2", after=timedelta(hours=1))
+    await _report(database, server.agent, first, "GPU-1")
+    await _report(database, server.agent, second, "GPU-2", "GPU-3")
+    found = await server.operator.data("{ fleetSummary { capacity { allocatable reserved available } } }")
+    assert found["fleetSummary"]["capacity"] == [{"allocatable": 3, "reserved": 2, "available": 1}]
+    query = """
+    mutation ($node: ID!) { allocate(input: {shardId: "s", nodeId: $node, count: 1}) { devices { id } } }
+    """
+    assert (await server.operator.data(query, node=second))["allocate"]["devices"] == [{"id": "GPU-3"}]
