@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.diff import Change, ChangeType, diff
@@ -149,6 +149,7 @@ def _exchange(held: Counter[Any], gone: Sequence[Any], came: Sequence[Any], key:
         del held[each]
 
 
+@settings(max_examples=50)
 @given(_machines(), _machines())
 def test_an_inventory_with_its_changes_applied_is_the_one_after_them(
     before: dict[str, Section], after: dict[str, Section]
