@@ -18,6 +18,7 @@ PRODUCTS: Final = {
 LABEL_SOURCES: Final = ("AGENT", "OPERATOR", "INVENTORY", "SYSTEM")
 """Each covers those before it."""
 CONTROLLED: Final = "TENANT_CONTROLLED"
+CONDITIONS: Final = {"InventoryDegraded", "GpuModelUnknown", "DuplicateIdentity"}
 MODELLED: Final = {"GpuModelUnknown", "DuplicateIdentity"}
 """Reasons that keep work off a node and that the model knows of; others are taken as they are."""
 
