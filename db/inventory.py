@@ -135,7 +135,7 @@ returning node_id
 _REPLAN_DUE = f"""
 update node_inventory set replan = true, due_at = null
 where node_id in (
-    select i.node_id from node_inventory i where {DUE} and i.due_at <= now() and not i.replan
+    select i.node_id from node_inventory i where {DUE} and i.due_at <= now() and not i.replan and {_PLANNED}
     order by i.due_at limit $1 for update of i skip locked
 )
 returning node_id

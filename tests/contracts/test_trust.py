@@ -149,6 +149,8 @@ async def test_what_waits_for_another_look_waits_while_a_tenant_has_the_node(dat
         assert (await conflicts(database).activate()).done == 1
         await apply_pending(database, utc_now)
         await server.operator.data(SET, id=node_id, trust="TENANT_CONTROLLED")
+        async with database.transaction() as tx:
+            await tx.execute("update node_inventory set due_at = now() where node_id = $1", node_id)
         assert (await conflicts(database).activate()).done == 0
         await ingest(server.agent, node_id, {"os": {"kernel": "6.9.0"}})
         await apply_pending(database, utc_now)

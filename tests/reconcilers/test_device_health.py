@@ -163,8 +163,6 @@ async def test_what_a_tenant_reports_changes_no_health(database: Database, serve
         told = await tx.fetch(LOG)
         await tx.execute("update nodes set trust = 'tenant-controlled'")
         await tx.execute("update node_inventory set due_at = now()")
-    await conflicts(database).activate()
-    assert (await apply_pending(database, utc_now)).done == 1
     assert (await conflicts(database).activate()).done == 0
     await _apply(database, server, node_id, gpus(FINE, PENDING))
     assert await _faults(database) == [("GPU-1", "RemapPending", "RowRemapPending")]
