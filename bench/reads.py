@@ -6,25 +6,20 @@ docs/performance.md. The exit status is 1 when it could not measure.
 
 import argparse
 import json
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import Final
 
 from bench.reading.asked import FAR_PAGE_NUMBER, PAGE
-from bench.reading.errors import CannotMeasure
 from bench.reading.measure import Plan
-from bench.reading.progress import say
 from bench.reading.report import report
 from bench.reading.run import Sizes, measured
-from db.embedded import EmbeddedPostgresError
+from bench.stand.command import answered
 
 _NODES: Final = 10_000
 _NODES_MIN: Final = (FAR_PAGE_NUMBER + 1) * PAGE
 _SMALL: Final = 1_000
 _LARGE: Final = 100_000
-_INTERRUPTED: Final = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,25 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rounds, longest = (2, 3) if given.quick else (3, 15)
     plan = Plan(rounds, seconds, longest * seconds, quick=given.quick)
     sizes = Sizes(given.nodes, tuple({_SMALL} if given.quick else {_SMALL, _LARGE} - {given.nodes}))
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    try:
+
+    def measure() -> str:
         seen = measured(sizes, plan)
-    except (CannotMeasure, EmbeddedPostgresError) as error:
-        say(str(error))
-        return 1
-    except KeyboardInterrupt:
-        say("interrupted")
-        return _INTERRUPTED
-    print(json.dumps(seen.document(), indent=2) if given.json else report(seen))
-    return 0
+        return json.dumps(seen.document(), indent=2) if given.json else report(seen)
 
-
-def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - a handler's signature
-    # Once: what is being stopped then is stopped to the end.
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt
+    return answered(measure)
 
 
 if __name__ == "__main__":

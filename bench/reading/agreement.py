@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bench.reading.asked import FAR_PAGE_NUMBER, Asked, Places, walk
-from bench.reading.errors import CannotMeasure
 from bench.reading.mapping import as_ours, comparable
 from bench.reading.sides import Kind, Side
+from bench.stand.errors import CannotMeasure
 
 _SHOWN_CHARACTERS: Final = 200
 

@@ -30,17 +30,12 @@ class Fleet:
     node_id: str
 
 
-def make_fleet(server_dsn: str, dsn: str, database: str, nodes: int) -> Fleet:
-    """Create a database on the server, bring it up to date, and fill it."""
-    return asyncio.run(_make(server_dsn, dsn, database, nodes))
+def make_fleet(dsn: str, nodes: int) -> Fleet:
+    """Bring a new database up to date, and fill it."""
+    return asyncio.run(_make(dsn, nodes))
 
 
-async def _make(server_dsn: str, dsn: str, database: str, nodes: int) -> Fleet:
-    server = await asyncpg.connect(server_dsn)
-    try:
-        await server.execute(f"create database {database}")
-    finally:
-        await server.close()
+async def _make(dsn: str, nodes: int) -> Fleet:
     await migrate(dsn)
     connection = await asyncpg.connect(dsn, command_timeout=_STATEMENT_SECONDS_MAX)
     try:

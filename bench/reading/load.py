@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bench.reading.errors import CannotMeasure
-from bench.reading.processes import output_of
-from bench.reading.progress import say
+from bench.stand.errors import CannotMeasure
+from bench.stand.processes import output_of
+from bench.stand.progress import say
 
 CONNECTIONS: Final = 8
 _SCRIPT: Final = Path(__file__).with_name("load.lua")

@@ -12,12 +12,12 @@ from typing import Final
 import psutil
 
 from bench.reading.asked import FAR_PAGE, FIRST_PAGE, Asked
-from bench.reading.errors import CannotMeasure
 from bench.reading.load import CONNECTIONS, Load, load
-from bench.reading.processes import cpu_seconds, end_of
-from bench.reading.progress import elapsed
 from bench.reading.rounds import Figure, Round, figure_of, in_turn
 from bench.reading.sides import TOKEN, Kind, Side
+from bench.stand.errors import CannotMeasure
+from bench.stand.processes import cpu_seconds, end_of
+from bench.stand.progress import elapsed
 
 _ANSWERS_MIN: Final = 1.5
 """How often each connection must be answered in a round, by what one answer takes alone."""

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from bench.reading.errors import CannotMeasure
-from bench.reading.processes import end_of, running
-from bench.reading.progress import say
+from bench.stand.errors import CannotMeasure
+from bench.stand.processes import end_of, running
+from bench.stand.progress import say
 
 FOLDER: Final = Path(__file__).with_name("postgraphile")
 _MODULES: Final = FOLDER / "node_modules"

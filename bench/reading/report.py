@@ -1,32 +1,14 @@
 """The table for people, and what was to be reached beside what was."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bench.reading.figures import Seen, Table
 from bench.reading.rounds import Figure
+from bench.stand.reaches import Reach, reached
 
 _COLUMNS: Final = ("requests/s", "p50 ms", "p95 ms", "server CPU ms", "PG CPU ms")
 """CPU time is by request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """What a ratio is to be: at least `bound`, or at most."""
-
-    ratio: str
-    bound: float
-    at_least: bool = True
-
-    @property
-    def words(self) -> str:
-        """Say what is to be reached."""
-        return f"{'≥' if self.at_least else '≤'} {self.bound}"
-
-    def met(self, found: float) -> str:
-        """Say whether it is."""
-        return "met" if (found >= self.bound if self.at_least else found <= self.bound) else "not met"
 
 
 REACHES: Final = (
@@ -49,7 +31,7 @@ def report(seen: Seen) -> str:
         list(_table("one process a side", seen.reads)),
         list(_table("compiled, by nodes", seen.growth)),
         ["peak memory in MiB: " + ", ".join(f"{side} {mib:.0f}" for side, mib in seen.peak_mib.items())],
-        list(_reached(seen.ratios())),
+        list(reached(seen.ratios(), REACHES)),
     )
     return "\n\n".join("\n".join(block) for block in blocks)
 
@@ -73,13 +55,3 @@ def _cells(figure: Figure) -> Sequence[str]:
 
 def _line(first: str, second: str, cells: Sequence[str]) -> str:
     return f"{first:<20}{second:<14}" + "".join(f"{cell:>14}" for cell in cells)
-
-
-def _reached(ratios: Mapping[str, float]) -> Iterator[str]:
-    yield "ratios, ours over the other's; what is to be reached"
-    reaches = {reach.ratio: reach for reach in REACHES}
-    for name, ratio in ratios.items():
-        reach = reaches.pop(name, None)
-        yield f"{name:<34}{ratio:>8.2f}" + (f"   {reach.words}: {reach.met(ratio)}" if reach else "")
-    for name, reach in reaches.items():
-        yield f"{name:<34}{'—':>8}   {reach.words}: not measured"

@@ -2,15 +2,10 @@
 
 import os
 import platform
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
-
-import psutil
+from typing import Any
 
 from bench.reading.agreement import check_agreement, far_places
 from bench.reading.asked import PAGE, Asked, all_asked, grouped, listed, one
@@ -19,20 +14,11 @@ from bench.reading.fleet import Fleet, make_fleet
 from bench.reading.load import CONNECTIONS, ensure_wrk
 from bench.reading.measure import Meter, Plan
 from bench.reading.peer import installing, version
-from bench.reading.processes import peak_mib
-from bench.reading.progress import say
 from bench.reading.rounds import Figure
 from bench.reading.sides import POOL_SIZE, Kind, Side, Started
-from db.embedded import EmbeddedPostgres
-
-# A server of its own on a machine of this size; everything that makes writes durable is as it is by default.
-_POSTGRES: Final = {
-    "shared_buffers": "1GB",
-    "effective_cache_size": "4GB",
-    "maintenance_work_mem": "256MB",
-    "max_wal_size": "4GB",
-    "track_io_timing": "off",
-}
+from bench.stand.postgres import OwnPostgres, own_postgres, scratch_folder
+from bench.stand.processes import peak_mib
+from bench.stand.progress import say
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +32,7 @@ class Sizes:
 class Run:
     """What runs, and where."""
 
-    def __init__(self, started: Started, postgres: EmbeddedPostgres, plan: Plan, meter: Meter) -> None:
+    def __init__(self, started: Started, postgres: OwnPostgres, plan: Plan, meter: Meter) -> None:
         self._started = started
         self._postgres = postgres
         self._plan = plan
@@ -56,7 +42,8 @@ class Run:
         """Make a fleet in a database of its own."""
         say(f"making {nodes:,} nodes …")
         name = f"reads_{nodes}"
-        return make_fleet(self._postgres.dsn("postgres"), self._postgres.dsn(name), name, nodes)
+        self._postgres.execute(f"create database {name}")
+        return make_fleet(self._postgres.dsn(name), nodes)
 
     def see(self, fleet: Fleet, beside: Sequence[int], setting: Mapping[str, Any]) -> Seen:
         """Compare the sides on a fleet, and ours with itself on fleets of other sizes."""
@@ -105,27 +92,13 @@ def measured(sizes: Sizes, plan: Plan) -> Seen:
     """Run the whole bench; raises CannotMeasure."""
     ensure_wrk()
     with ExitStack() as stack:
-        folder = stack.enter_context(_folder())
+        folder = stack.enter_context(scratch_folder("reads"))
         wait_for_peer = stack.enter_context(installing(folder))
-        base = folder / "pg"
-        say("starting PostgreSQL …")
-        postgres = stack.enter_context(EmbeddedPostgres(base, _POSTGRES))
-        postmaster = psutil.Process(int((base / "data" / "postmaster.pid").read_text().splitlines()[0]))
-        run = Run(Started(stack, folder), postgres, plan, Meter(plan, folder, postmaster))
+        postgres = stack.enter_context(own_postgres(folder))
+        run = Run(Started(stack, folder), postgres, plan, Meter(plan, folder, postgres.postmaster))
         fleet = run.fleet(sizes.nodes)
         wait_for_peer()
         return run.see(fleet, sizes.beside, _setting(sizes, plan))
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    # Not the checkout: the unprivileged user whom root's PostgreSQL runs as must be able to enter it.
-    folder = Path(tempfile.mkdtemp(prefix="fg-reads-"))
-    folder.chmod(0o755)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _setting(sizes: Sizes, plan: Plan) -> dict[str, Any]:

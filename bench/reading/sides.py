@@ -13,10 +13,10 @@ import psutil
 
 from bench.reading import peer
 from bench.reading.asked import Asked, Body
-from bench.reading.errors import CannotMeasure
 from bench.reading.fleet import SERVED, Fleet
-from bench.reading.processes import free_port, running, wait_until_listening
-from bench.reading.progress import say
+from bench.stand.errors import CannotMeasure
+from bench.stand.processes import free_port, running, wait_until_listening
+from bench.stand.progress import say
 
 POOL_SIZE: Final = 8
 TOKEN: Final = "operator-of-the-bench"  # noqa: S105 - of a server that lives as long as the bench

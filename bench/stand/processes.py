@@ -12,7 +12,7 @@ from typing import Final
 
 import psutil
 
-from bench.reading.errors import CannotMeasure
+from bench.stand.errors import CannotMeasure
 
 _START_SECONDS_MAX: Final = 60
 _POLL_SECONDS: Final = 0.05

@@ -14,5 +14,5 @@ def elapsed() -> float:
 
 def say(line: str) -> None:
     """Say what is done next."""
-    sys.stderr.write(f"reads {elapsed():4.0f} s: {line}\n")
+    sys.stderr.write(f"bench {elapsed():4.0f} s: {line}\n")
     sys.stderr.flush()
