@@ -313,11 +313,7 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
     await device_store.delete_devices(
         tx, [(decision.claim.node_id, device) for decision in decisions for device in decision.outcome.devices.delete]
     )
-    upserts = [
-        device_store.row_of(decision.claim.tenant_id, device)
-        for decision in decisions
-        for device in decision.outcome.devices.upsert
-    ]
+    upserts = [device for decision in decisions for device in decision.outcome.devices.upsert]
     if await device_store.save_devices(tx, upserts) != len(upserts):
         raise DeviceTakenMeanwhile
     await health_store.save_health(

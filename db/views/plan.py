@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Select
+from sqlalchemy import ClauseElement
 from sqlalchemy.dialects.postgresql import asyncpg as dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -29,8 +29,8 @@ class Compiled:
         return [values[place] for place in self.places]
 
 
-def compile_statement(statement: Select[Any], asked: Sequence[Asked] = ()) -> Compiled:
-    """Compile a statement, made for these reads, whose parameters are named by their places (`v0`, `v1`, …)."""
+def compile_statement(statement: ClauseElement, asked: Sequence[Asked] = ()) -> Compiled:
+    """Compile a statement, a read of `asked` if any, whose parameters are named by their places (`v0`, `v1`, …)."""
     built = statement.compile(dialect=_DIALECT)
     if not isinstance(built, SQLCompiler):
         raise TypeError(f"not a statement with values: {statement!r}")
