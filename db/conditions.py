@@ -1,4 +1,4 @@
-"""Conditions of nodes, and the reasons for which nothing is scheduled there."""
+"""Conditions of nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +19,6 @@ select * from unnest(
 )
 on conflict (node_id, type) do update set status = excluded.status, reason = excluded.reason,
     message = excluded.message, since = excluded.since, no_schedule = excluded.no_schedule
-"""
-_REASONS = """
-update nodes n set no_schedule_reasons = array(select jsonb_array_elements_text(r.value))
-from jsonb_each($1::jsonb) r where n.id = r.key
 """
 
 
@@ -60,9 +56,3 @@ async def save_conditions(tx: Transaction, changed: Sequence[NodeCondition]) -> 
         [entry.condition.since for entry in changed],
         [entry.condition.no_schedule for entry in changed],
     )
-
-
-async def save_no_schedule_reasons(tx: Transaction, reasons: Sequence[tuple[NodeId, Sequence[str]]]) -> None:
-    """Replace the reasons of many nodes in one statement."""
-    if reasons:
-        await tx.execute(_REASONS, {node: list(found) for node, found in reasons})

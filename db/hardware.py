@@ -1,7 +1,6 @@
 """Hardware keys of nodes: which node has one, what is stored of it, and the nodes that contend for one."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
 
 from db.connections import Row
 from db.database import Transaction
@@ -16,13 +15,6 @@ select pg_advisory_xact_lock(k.number)
 from (select distinct hashtextextended(key, 0) as number from unnest($1::text[]) u (key) order by 1) k
 """
 _HOLDERS = "select hardware_key, id, tenant_id from nodes where hardware_key = any ($1) and hardware_key_trusted"
-_SAVE = """
-update nodes n set hardware_key = h.key, hardware_key_trusted = h.trusted, hardware_conflict = h.conflict,
-    hardware_evidence = h.document -> 'evidence', fingerprint = h.fingerprint
-from unnest($1::text[], $2::text[], $3::bool[], $4::text[], $5::jsonb[], $6::text[])
-    as h (node_id, key, trusted, conflict, document, fingerprint)
-where n.id = h.node_id
-"""
 _CONTENDERS = """
 select c.id, c.tenant_id, c.hardware_key, c.hardware_key_trusted, c.hardware_conflict, c.hardware_evidence,
     c.fingerprint, c.no_schedule_reasons
@@ -64,22 +56,6 @@ async def lock_holders(tx: Transaction, keys: Collection[str]) -> list[Row]:
         return []
     await tx.execute(_LOCK, list(keys))
     return await tx.fetch(_HOLDERS, list(keys))
-
-
-async def save_hardware(tx: Transaction, changed: Sequence[tuple[NodeId, Hardware]]) -> None:
-    """Write the hardware of many nodes in one statement."""
-    if not changed:
-        return
-    nodes, found = zip(*changed, strict=True)
-    await tx.execute(
-        _SAVE,
-        list(nodes),
-        [each.key for each in found],
-        [each.trusted for each in found],
-        [each.conflict for each in found],
-        [{"evidence": [asdict(entry) for entry in each.evidence]} for each in found],
-        [each.fingerprint for each in found],
-    )
 
 
 async def lock_contenders(tx: Transaction, tenant_id: TenantId, node_id: NodeId) -> list[Row]:

@@ -1,6 +1,6 @@
 """Labels of nodes by their source; the database keeps the effective ones computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from db.database import Transaction
@@ -27,10 +27,6 @@ returning n.id
 """
 _OPERATORS = "select operator_labels from nodes where tenant_id = $1 and id = $2 for update"
 _SAVE_OPERATORS = "update nodes set operator_labels = $2 where id = $1"
-_INVENTORY = """
-update nodes n set inventory_labels = l.value from jsonb_each($1::jsonb) l
-where n.id = l.key and n.inventory_labels is distinct from l.value
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +56,3 @@ async def operator_labels(tx: Transaction, tenant_id: TenantId, node_id: NodeId)
 async def save_operator_labels(tx: Transaction, node_id: NodeId, labels: Labels) -> None:
     """Replace the operator's labels of a node."""
     await tx.execute(_SAVE_OPERATORS, node_id, dict(labels))
-
-
-async def save_inventory_labels(tx: Transaction, labels: Sequence[tuple[NodeId, Labels]]) -> None:
-    """Replace many nodes' inventory labels in one statement, where they changed."""
-    if labels:
-        await tx.execute(_INVENTORY, {node_id: dict(each) for node_id, each in labels})

@@ -1,6 +1,6 @@
 """Nodes: hello, and which of some fit a query."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,6 +9,7 @@ from db.declared.nodes import NODES, NodeQuery
 from db.views.draft import Draft
 from db.views.plan import Compiled, compile_statement
 from db.views.selection import Asked, Shape
+from domain.hardware import Hardware
 from domain.ids import NodeId, TenantId
 from domain.node import ProvisionState
 
@@ -31,6 +32,22 @@ returning id
 _SESSION = """
 insert into node_liveness (node_id, tenant_id, session_id, last_seen_at) values ($1, $2, $3, now())
 on conflict (node_id) do update set session_id = excluded.session_id, last_seen_at = excluded.last_seen_at
+"""
+# One version of a row whose every version costs an entry in each of its indexes.
+_DECIDED = """
+update nodes n set hardware_key = h.key, hardware_key_trusted = h.trusted, hardware_conflict = h.conflict,
+    hardware_evidence = h.evidence, fingerprint = h.fingerprint, no_schedule_reasons = d.no_schedule_reasons,
+    inventory_labels = coalesce(d.inventory_labels, n.inventory_labels)
+from jsonb_to_recordset($1) d (node_id text, hardware jsonb, no_schedule_reasons text[], inventory_labels jsonb)
+cross join lateral jsonb_to_record(d.hardware)
+    h (key text, trusted bool, conflict text, evidence jsonb, fingerprint text)
+where n.id = d.node_id and (
+    n.hardware_key, n.hardware_key_trusted, n.hardware_conflict, n.hardware_evidence, n.fingerprint,
+    n.no_schedule_reasons, n.inventory_labels
+) is distinct from (
+    h.key, h.trusted, h.conflict, h.evidence, h.fingerprint,
+    d.no_schedule_reasons, coalesce(d.inventory_labels, n.inventory_labels)
+)
 """
 _INVENTORY = "insert into node_inventory (node_id, tenant_id) values ($1, $2) on conflict do nothing"
 
@@ -58,6 +75,16 @@ class Arrival:
     state: ProvisionState
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedNode:
+    """What was decided of a node's own row; without labels those from its inventory stay as they are."""
+
+    node_id: NodeId
+    hardware: Hardware
+    no_schedule_reasons: Sequence[str]
+    inventory_labels: Mapping[str, str] | None = None
+
+
 async def register(tx: Transaction, tenant_id: TenantId, hello: Hello, arrival: Arrival) -> NodeId:
     """Find the node with this identity or make it, and give it the session."""
     found = await tx.value(
@@ -77,6 +104,12 @@ async def register(tx: Transaction, tenant_id: TenantId, hello: Hello, arrival: 
     await tx.execute(_SESSION, found, tenant_id, arrival.session_id)
     await tx.execute(_INVENTORY, found, tenant_id)
     return NodeId(found)
+
+
+async def save_decided(tx: Transaction, decided: Sequence[DecidedNode]) -> None:
+    """Write what was decided of many nodes in one statement, where it changed."""
+    if decided:
+        await tx.execute(_DECIDED, decided)
 
 
 async def matching_nodes(

@@ -18,7 +18,6 @@ from db import events as event_store
 from db import hardware as hardware_store
 from db import images as image_store
 from db import inventory as store
-from db import labels as label_store
 from db import snapshots as snapshot_store
 from db.bookings import booked_devices
 from db.conditions import NodeCondition
@@ -30,6 +29,7 @@ from db.fleet import pools_of_nodes
 from db.identifiers import new_id_after
 from db.images import NodeImages
 from db.inventory import Applied
+from db.nodes import DecidedNode, save_decided
 from db.snapshots import NewSnapshot
 from domain.compute_gpus import without_display_adapters
 from domain.digest import inventory_digest
@@ -187,11 +187,13 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
 
 
 async def _refuse(tx: Transaction, claim: _Claim, refused: SecondMachine) -> None:
-    await hardware_store.save_hardware(tx, [(claim.node_id, refused.hardware)])
+    stands = DecidedNode(
+        node_id=claim.node_id, hardware=refused.hardware, no_schedule_reasons=refused.no_schedule_reasons
+    )
+    await save_decided(tx, [stands])
     await condition_store.save_conditions(
         tx, [NodeCondition(claim.tenant_id, claim.node_id, condition) for condition in refused.conditions]
     )
-    await condition_store.save_no_schedule_reasons(tx, [(claim.node_id, refused.no_schedule_reasons)])
     await event_store.write_events(
         tx, [NewEvent(claim.tenant_id, claim.node_id, event.type, event.payload) for event in refused.events]
     )
@@ -324,20 +326,16 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
         ],
     )
     await follow_moves(tx, [_planned(decision) for decision in decisions])
-    await hardware_store.save_hardware(
+    await save_decided(
         tx,
         [
-            (decision.claim.node_id, decision.outcome.hardware)
+            DecidedNode(
+                node_id=decision.claim.node_id,
+                hardware=decision.outcome.hardware,
+                no_schedule_reasons=decision.outcome.no_schedule_reasons,
+                inventory_labels=decision.outcome.labels,
+            )
             for decision in decisions
-            if decision.outcome.hardware != decision.claim.state.hardware
-        ],
-    )
-    await label_store.save_inventory_labels(
-        tx,
-        [
-            (decision.claim.node_id, decision.outcome.labels)
-            for decision in decisions
-            if decision.outcome.labels != decision.claim.state.labels
         ],
     )
     await image_store.save_images(
@@ -354,14 +352,6 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
             NodeCondition(decision.claim.tenant_id, decision.claim.node_id, condition)
             for decision in decisions
             for condition in decision.outcome.conditions
-        ],
-    )
-    await condition_store.save_no_schedule_reasons(
-        tx,
-        [
-            (decision.claim.node_id, decision.outcome.no_schedule_reasons)
-            for decision in decisions
-            if decision.outcome.no_schedule_reasons != decision.claim.state.no_schedule_reasons
         ],
     )
     await event_store.write_events(tx, [event for decision in decisions for event in _events(decision)])

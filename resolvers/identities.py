@@ -7,6 +7,7 @@ from db.conditions import NodeCondition, condition_of
 from db.connections import Row
 from db.database import Transaction
 from db.events import NewEvent
+from db.nodes import DecidedNode, save_decided
 from domain.access import Permission
 from domain.duplicate_identity import Contender, Settled, settle
 from domain.errors import Conflict
@@ -59,11 +60,13 @@ async def _contenders(tx: Transaction, tenant_id: TenantId, node_id: NodeId) -> 
 
 async def _save(tx: Transaction, settled: Settled) -> None:
     node_id, tenant_id = settled.node.node_id, settled.node.tenant_id
-    await store.save_hardware(tx, [(node_id, settled.hardware)])
+    await save_decided(
+        tx,
+        [DecidedNode(node_id=node_id, hardware=settled.hardware, no_schedule_reasons=settled.no_schedule_reasons)],
+    )
     await condition_store.save_conditions(
         tx, [NodeCondition(tenant_id, node_id, condition) for condition in settled.conditions]
     )
-    await condition_store.save_no_schedule_reasons(tx, [(node_id, settled.no_schedule_reasons)])
     await event_store.write_events(
         tx, [NewEvent(tenant_id, node_id, event.type, event.payload) for event in settled.events]
     )

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from db import labels as store
 from db.database import Database, Transaction
 from db.labels import ReportedLabels
+from db.nodes import DecidedNode, save_decided
 from domain.driver_labels import DRIVER_PREFIXES
+from domain.hardware import Hardware
 from domain.ids import NodeId, TenantId
 from domain.labels import LabelSource
 from domain.node import Trust
@@ -64,6 +66,10 @@ OPERATIONS = st.lists(
 _numbers = itertools.count()
 
 
+def labelled(node_id: NodeId, labels: Mapping[str, str] | None) -> DecidedNode:
+    return DecidedNode(node_id=node_id, hardware=Hardware(), no_schedule_reasons=(), inventory_labels=labels)
+
+
 async def add_node(tx: Transaction, *, trust: Trust = Trust.PLATFORM, tenant: TenantId = TENANT) -> NodeId:
     node_id = NodeId(f"node_{next(_numbers):026}")
     await tx.execute("insert into tenants (id, name) values ($1, $1) on conflict do nothing", tenant)
@@ -98,7 +104,7 @@ async def test_the_labels_that_hold_are_those_of_the_sources_in_their_order(
                 await store.save_operator_labels(tx, node_id, given_labels)
             else:
                 model.inventory = given_labels
-                await store.save_inventory_labels(tx, [(node_id, given_labels)])
+                await save_decided(tx, [labelled(node_id, given_labels)])
     async with database.transaction() as tx:
         stored = await tx.value("select labels from nodes where id = $1", node_id)
     assert stored == {key: value for key, (value, _) in model.effective().items()}
@@ -127,11 +133,12 @@ async def test_a_hello_that_says_the_same_writes_nothing(database: Database) -> 
 async def test_inventory_labels_of_a_batch_are_written_only_where_they_changed(database: Database) -> None:
     async with database.transaction() as tx:
         same, other = await add_node(tx), await add_node(tx)
-        await store.save_inventory_labels(tx, [(same, {"os.kernel": "6.1"}), (other, {"os.kernel": "6.1"})])
+        await save_decided(tx, [labelled(same, {"os.kernel": "6.1"}), labelled(other, {"os.kernel": "6.1"})])
     async with database.transaction() as tx:
         before = await version(tx, same), await version(tx, other)
-        await store.save_inventory_labels(tx, [(same, {"os.kernel": "6.1"}), (other, {"os.kernel": "6.2"})])
-        await store.save_inventory_labels(tx, [])
+        await save_decided(tx, [labelled(same, {"os.kernel": "6.1"}), labelled(other, {"os.kernel": "6.2"})])
+        await save_decided(tx, [labelled(same, None)])
+        await save_decided(tx, [])
         assert await version(tx, same) == before[0]
         assert await version(tx, other) != before[1]
         assert await tx.value("select inventory_labels from nodes where id = $1", other) == {"os.kernel": "6.2"}
