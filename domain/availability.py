@@ -5,6 +5,7 @@ DCGM blanks `0x7ffffff0`… and `0x7ffffffffffffff0`…).
 """
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 
@@ -44,6 +45,7 @@ _BLANK_64: Final = 0x7FFFFFFFFFFFFFF0
 _FLOAT_ROUND_TRIPS: Final = (2.0**63, 2.0**64)
 _SCALED_BLANK_64: Final = 140737488355328.0  # 2**47: the 64-bit blank printed as a 16.16 fixed point fraction
 _ALL_ONES: Final = frozenset({0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF})
+_REMEMBERED_LENGTH_MAX: Final = 128
 
 
 def of_text(text: str | None) -> Availability:
@@ -77,7 +79,17 @@ def of_number(number: float | None) -> Availability:
 
 def known_text(text: str | None) -> str | None:
     """Return the trimmed value, or None when the text only stands for one."""
-    return text.strip() if text is not None and of_text(text) is Availability.KNOWN else None
+    if text is None:
+        return None
+    return _remembered(text) if len(text) <= _REMEMBERED_LENGTH_MAX else _known(text)
+
+
+def _known(text: str) -> str | None:
+    return text.strip() if of_text(text) is Availability.KNOWN else None
+
+
+# A fleet has few names, and a node's own identifiers are read several times while its report is applied.
+_remembered: Final = lru_cache(maxsize=16_384)(_known)
 
 
 def known_number(number: int | None) -> int | None:

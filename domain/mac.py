@@ -1,12 +1,14 @@
 """MAC addresses and InfiniBand port GUIDs: one text per address, and which of them identify hardware."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 _SEPARATORS: Final = re.compile(r"[:.\-]")
 _HEX: Final = re.compile(r"(?:[0-9a-f]{12}|[0-9a-f]{16}|[0-9a-f]{40})")
 _GUID_DIGITS: Final = 16
 _IPOIB_DIGITS: Final = 40
+_LENGTH_MAX: Final = 64
 _MULTICAST: Final = 0x01
 _LOCALLY_ADMINISTERED: Final = 0x02
 
@@ -30,7 +32,13 @@ def canonical(text: str | None) -> str | None:
 
     An IPoIB address has 20 octets, of which the last 8, the port GUID, stay put; a GUID alone is taken as it is.
     """
-    digits = _SEPARATORS.sub("", text.strip().casefold()) if text else ""
+    return _canonical(text) if text and len(text) <= _LENGTH_MAX else None
+
+
+# Each is read several times while its node's report is applied.
+@lru_cache(maxsize=16_384)
+def _canonical(text: str) -> str | None:
+    digits = _SEPARATORS.sub("", text.strip().casefold())
     if not _HEX.fullmatch(digits):
         return None
     if len(digits) == _IPOIB_DIGITS:

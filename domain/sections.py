@@ -5,6 +5,7 @@ Source: rule 1 of the product's rules.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache, lru_cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -46,7 +47,8 @@ _NUL: Final = rb"\u0000"
 # `\\u0000` is an escaped backslash before the letters u0000; only an odd number of backslashes escapes a NUL.
 _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _MASKED_UUID: Final = re.compile(r"(?:GPU-)?([0-9a-f]{8})-0000-0000-0000-0000\1", re.IGNORECASE)
-_UUID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_UUID: Final = re.compile(r"[A-Za-z0-9._:-]+")
+_UUID_LENGTH_MAX: Final = 128
 _IDENTITY_SHOWN_MAX: Final = 80
 _PLACE: Final = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
 
@@ -115,8 +117,17 @@ def section_of(sections: Mapping[str, Section], kind: type[Wanted]) -> Wanted | 
 
 def as_json(document: Document) -> dict[str, Any]:
     """Return a decoded section, or a part of one, for storage: like the bytes, but 64-bit amounts are strings."""
+    if not _has_amounts(type(document)):
+        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
+        return plain
     built = msgspec.to_builtins(document)
     return {key: _stringify_bytes(key, value) for key, value in built.items()}
+
+
+@cache
+def _has_amounts(kind: type[Document]) -> bool:
+    """Say whether a document of this kind, or a part of it, may hold a 64-bit amount."""
+    return b'Bytes":' in msgspec.json.encode(msgspec.json.schema(kind))
 
 
 def _stringify_bytes(key: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -178,7 +189,13 @@ def gpu_uuid(gpu: Gpu) -> str | None:
     every masked host) and a text of another kind identify nothing.
     """
     uuid = known_text(gpu.uuid)
-    if uuid is None or not _UUID.fullmatch(uuid):
+    return None if uuid is None or len(uuid) > _UUID_LENGTH_MAX else _identifying(uuid)
+
+
+# Read several times while its node's report is applied.
+@lru_cache(maxsize=16_384)
+def _identifying(uuid: str) -> str | None:
+    if not _UUID.fullmatch(uuid):
         return None
     is_zero = set(uuid.removeprefix("GPU-")) <= {"0", "-"}
     return None if is_zero or _MASKED_UUID.fullmatch(uuid) else uuid
