@@ -11,7 +11,7 @@ from domain.booked_atoms import hold_booked
 from domain.device import Device, DeviceClass
 from domain.device_health import DeviceHealth, HealthPlan, plan_health, quarantine
 from domain.device_match import adopt_ids
-from domain.devices import complete_classes, hardware_of, unlisted_parents
+from domain.devices import complete_classes, unlisted_parents
 from domain.division import UNPOOLED, Division
 from domain.documents.document import Section
 from domain.gpu_findings import due_at, findings
@@ -65,22 +65,21 @@ class DevicePlan:
 
 
 def plan_devices(
-    node_id: NodeId, current: Sequence[Device], sections: Mapping[str, Section], terms: Terms
+    node_id: NodeId, current: Sequence[Device], shown: Sequence[Device], sections: Mapping[str, Section], terms: Terms
 ) -> DevicePlan:
-    """Compare the node's devices with those its sections show; planning what was written plans nothing.
+    """Compare the node's devices with the `hardware_of` its sections; planning what was written plans nothing.
 
     `current` holds only this node's devices, `terms.owners` the owner of every reported id that has one. A device that
     is not seen is gone only when its list is complete; a gone one with live bookings stays, as missing.
     """
     ours = {device.id: device for device in current}
-    seen = hardware_of(node_id, sections)
-    taken = {device.id for device in seen if device.id not in ours and terms.owners.get(device.id, node_id) != node_id}
-    free = [device for device in seen if device.id not in taken and device.parent_id not in taken]
-    shown, silent = _as_far_as_known(node_id, free, ours, sections, terms.now)
-    hardware = [*shown, *silent]
+    taken = {device.id for device in shown if device.id not in ours and terms.owners.get(device.id, node_id) != node_id}
+    free = [device for device in shown if device.id not in taken and device.parent_id not in taken]
+    told, silent = _as_far_as_known(node_id, free, ours, sections, terms.now)
+    hardware = [*told, *silent]
     divided = {device.id: device for device in divide(node_id, hardware, terms.division)}
     bent, held_by = hold_booked(divided, ours, terms.booked)
-    gpus = [device for device in shown if device.device_class is DeviceClass.GPU]
+    gpus = [device for device in told if device.device_class is DeviceClass.GPU]
     telling = [gpu for gpu in gpus if not is_lost(gpu)]
     in_full = len(telling) == len(gpus) and DeviceClass.GPU in complete_classes(sections)
     found = findings(telling, terms.now, in_full=in_full)
@@ -91,7 +90,7 @@ def plan_devices(
         delete=tuple(sorted(ours.keys() - planned.keys())),
         conflicts=tuple(
             DeviceConflict(device.id, terms.owners[device.id])
-            for device in _by_id(seen)
+            for device in _by_id(shown)
             if device.id in taken and device.parent_id not in taken
         ),
         held_by=held_by,

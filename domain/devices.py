@@ -4,18 +4,18 @@ from collections.abc import Iterator, Mapping
 
 from domain.atoms import divide
 from domain.device import Device, DeviceClass, drop_known
-from domain.disk_devices import disk_devices, disk_ids
+from domain.disk_devices import disk_devices
 from domain.division import UNPOOLED, Division
 from domain.documents.disks import DisksSection
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, GpusSection
 from domain.documents.nics import NicsSection
-from domain.gpu_devices import gpu_and_mig_ids, gpu_devices, gpus_without_layout
+from domain.gpu_devices import gpu_devices, gpus_without_layout
 from domain.ids import DeviceId, NodeId
-from domain.nic_devices import nic_and_vf_ids, nic_devices, ports_without_functions
+from domain.nic_devices import nic_devices, ports_without_functions
 from domain.sections import section_of
 
-__all__ = ["Device", "DeviceClass", "complete_classes", "device_ids", "devices_of", "hardware_of", "unlisted_parents"]
+__all__ = ["Device", "DeviceClass", "complete_classes", "devices_of", "hardware_of", "unlisted_parents"]
 
 
 def devices_of(node_id: NodeId, sections: Mapping[str, Section], division: Division = UNPOOLED) -> tuple[Device, ...]:
@@ -34,20 +34,6 @@ def hardware_of(node_id: NodeId, sections: Mapping[str, Section]) -> tuple[Devic
         if other is not device and _name(device) < _name(other):
             found[device.id] = device
     return tuple(drop_known(device) for device in found.values())
-
-
-def device_ids(node_id: NodeId, sections: Mapping[str, Section]) -> frozenset[DeviceId]:
-    """Return the ids of `hardware_of`, without making the devices."""
-    gpus = section_of(sections, GpusSection)
-    nics = section_of(sections, NicsSection)
-    disks = section_of(sections, DisksSection)
-    return frozenset(
-        (
-            *(gpu_and_mig_ids(node_id, gpus) if gpus is not None else ()),
-            *(nic_and_vf_ids(node_id, nics) if nics is not None else ()),
-            *(disk_ids(node_id, disks) if disks is not None else ()),
-        )
-    )
 
 
 def unlisted_parents(node_id: NodeId, sections: Mapping[str, Section]) -> frozenset[DeviceId]:

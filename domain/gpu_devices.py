@@ -12,7 +12,7 @@ from domain.gpu_links import reported_links
 from domain.gpu_names import name_of
 from domain.ids import DeviceId, NodeId
 from domain.jsonvalue import JsonValue
-from domain.mig_devices import LIST, mig_devices, mig_id
+from domain.mig_devices import LIST, mig_devices
 from domain.sections import gpu_uuid
 
 _ATTRIBUTES: Final = (
@@ -91,13 +91,6 @@ def gpu_devices(node_id: NodeId, section: GpusSection) -> tuple[Device, ...]:
         )
         devices.extend(mig_devices(node_id, device_id, gpu, reasons))
     return tuple(devices)
-
-
-def gpu_and_mig_ids(node_id: NodeId, section: GpusSection) -> list[DeviceId]:
-    """Return the ids of all GPUs and MIG instances."""
-    ids = gpu_ids(node_id, section)
-    instances = zip(ids, section.gpus, strict=True)
-    return [*ids, *(mig_id(device_id, each) for device_id, gpu in instances for each in gpu.mig_instances)]
 
 
 def gpus_without_layout(node_id: NodeId, section: GpusSection) -> list[DeviceId]:

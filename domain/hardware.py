@@ -73,7 +73,7 @@ def next_hardware(
         key=seen.key,
         trusted=trusted,
         conflict=conflict,
-        evidence=known.evidence if _unmatched(known.evidence) == _unmatched(seen.evidence) else seen.evidence,
+        evidence=known.evidence if _said(known.evidence) == _said(seen.evidence) else seen.evidence,
         fingerprint=fingerprint(identity_key, sections) or known.fingerprint,
     )
 
@@ -111,5 +111,6 @@ def _standing(known: Hardware, seen: Identity, holders: Mapping[str, NodeId]) ->
     return (False, HardwareConflict.KEY_TAKEN) if seen.key in holders else (True, None)
 
 
-def _unmatched(evidence: Iterable[Evidence]) -> list[Evidence]:
-    return [replace(each, matched=None) for each in evidence]
+def _said(evidence: Iterable[Evidence]) -> list[tuple[object, ...]]:
+    """Return evidence without what it was compared with."""
+    return [(each.field, each.value, each.known, each.placeholder) for each in evidence]

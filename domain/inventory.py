@@ -1,6 +1,6 @@
 """Applying a node's reported inventory: one decision, from its state and the report to all that is to be written."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from domain.device import MIB_PER_GIB, is_place_id
 from domain.device_conditions import device_conditions
 from domain.device_health import DeviceHealth
 from domain.device_plan import DevicePlan, Terms, plan_devices
-from domain.devices import Device, DeviceClass, device_ids
+from domain.devices import Device, DeviceClass
 from domain.diff import Change, ChangeType, diff
 from domain.digest import inventory_digest
 from domain.division import UNPOOLED, Division
@@ -56,8 +56,8 @@ class NodeState:
 class Report:
     """What the node reported, complete and decoded.
 
-    `owners` names the owner of every one of `claimed_device_ids` that has one; `booked` those of the node's devices
-    that have live bookings; `division` and `gpus_in_policy` (how many it expects) are its pool's.
+    `shown` is the `hardware_of` the sections, `owners` names the owner of every one of it that has one; `booked` those
+    of the node's devices that have live bookings; `division` and `gpus_in_policy` (how many it expects) are its pool's.
 
     `key_holders` names other nodes by the trusted hardware keys they have: at least the one that has the reported key.
     `came_back` says that the reported hardware was the node's shortly before what it has now.
@@ -65,6 +65,7 @@ class Report:
 
     hashes: Mapping[str, str]
     sections: Mapping[str, Section]
+    shown: Sequence[Device]
     owners: Mapping[DeviceId, NodeId]
     booked: frozenset[DeviceId]
     division: Division = UNPOOLED
@@ -102,7 +103,7 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
     hardware = next_hardware(state.hardware, seen, report.key_holders, state.identity_key, report.sections)
     owners = _owners(state.node_id, report, hardware)
     terms = Terms(now=now, division=report.division, owners=owners, booked=report.booked, health=state.health)
-    plan = plan_devices(state.node_id, state.devices, report.sections, terms)
+    plan = plan_devices(state.node_id, state.devices, report.shown, report.sections, terms)
     said = _said(state, report, plan, hardware)
     conditions = transition(state.conditions, said, now)
     written = {**state.conditions, **{condition.type: condition for condition in conditions}}
@@ -177,18 +178,12 @@ def _health_events(current: Iterable[Device], plan: DevicePlan) -> Iterator[Plan
         yield events.device_health_changed(fault, healthy=False)
 
 
-def claimed_device_ids(node_id: NodeId, sections: Mapping[str, Section]) -> frozenset[DeviceId]:
-    """Return the ids of the devices that the sections show: those whose owners a Report names."""
-    return device_ids(node_id, sections)
-
-
 def _owners(node_id: NodeId, report: Report, hardware: Hardware) -> Mapping[DeviceId, NodeId]:
     """Return who owns the reported devices; what nobody owns yet is the holder's whose hardware this is."""
     holder = report.key_holders.get(hardware.key or "") if hardware.conflict else None
     if holder is None:
         return report.owners
-    claimed = claimed_device_ids(node_id, report.sections)
-    theirs = {device_id: holder for device_id in claimed if not is_place_id(device_id, node_id)}
+    theirs = {device.id: holder for device in report.shown if not is_place_id(device.id, node_id)}
     return {**theirs, **report.owners}
 
 

@@ -34,13 +34,6 @@ def nic_devices(node_id: NodeId, section: NicsSection) -> Iterator[Device]:
         yield from vf_devices(node_id, port, nic, own, facts_unavailable)
 
 
-def nic_and_vf_ids(node_id: NodeId, section: NicsSection) -> list[DeviceId]:
-    """Return the ids of all ports and functions."""
-    ids = nic_ids(node_id, section)
-    functions = vf_ids(zip(ids, (nic for _, nic in _ports(section)), strict=True))
-    return [*ids, *(each for own in functions for each in own)]
-
-
 def ports_without_functions(node_id: NodeId, section: NicsSection) -> list[DeviceId]:
     """Return the ports whose functions could not be listed."""
     return [

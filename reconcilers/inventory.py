@@ -32,6 +32,7 @@ from db.inventory import Applied
 from db.nodes import DecidedNode, save_decided
 from db.snapshots import NewSnapshot
 from domain.compute_gpus import without_display_adapters
+from domain.devices import hardware_of
 from domain.digest import inventory_digest
 from domain.division import UNPOOLED, Division, division_of
 from domain.documents.document import Section
@@ -39,7 +40,7 @@ from domain.errors import InvalidSection
 from domain.gpu_models import GPU_MODELS_VERSION
 from domain.hardware import seen_identity
 from domain.ids import DeviceId, NodeId, SnapshotId, TenantId
-from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, claimed_device_ids
+from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged
 from domain.node import Trust
 from domain.pool import PoolClass, Sharing
 from domain.pool_policy import read_policy
@@ -225,10 +226,8 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
     # In a statement after the claim's, which sees what was committed while the claim waited for its rows.
     pools = {row.node_id: _pool(row) for row in await pools_of_nodes(tx, node_ids)}
     reported = {NodeId(row.node_id): sections(NodeId(row.node_id), row.reported) for row in rows}
-    claimed_ids: set[DeviceId] = set()
-    for node_id, documents_of_node in reported.items():
-        claimed_ids |= claimed_device_ids(node_id, documents_of_node)
-    owners = await device_store.owners_of(tx, sorted(claimed_ids))
+    shown = {node_id: hardware_of(node_id, found) for node_id, found in reported.items()}
+    owners = await device_store.owners_of(tx, sorted({device.id for found in shown.values() for device in found}))
     return [
         _Claim(
             NodeId(row.node_id),
@@ -253,6 +252,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
             Report(
                 hashes=row.reported,
                 sections=reported[NodeId(row.node_id)],
+                shown=shown[NodeId(row.node_id)],
                 owners=_owners(owners, row.tenant_id),
                 booked=frozenset(booked),
                 division=pools.get(row.node_id, _NO_POOL).division,

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from domain.device import Device, DeviceClass
 from domain.device_plan import DevicePlan, Terms, plan_devices
-from domain.devices import devices_of
+from domain.devices import devices_of, hardware_of
 from domain.division import UNPOOLED, Division
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Gpu, GpusSection, MigInstance, Mode
@@ -44,7 +44,8 @@ def _rows(devices: Iterable[Device]) -> Rows:
 
 def _plan(rows: Rows, sections: Mapping[str, Section], division: Division, booked: AbstractSet[str]) -> DevicePlan:
     held = frozenset(DeviceId(each) for each in booked)
-    return plan_devices(NODE, list(rows.values()), sections, Terms(now=NOW, division=division, booked=held))
+    terms = Terms(now=NOW, division=division, booked=held)
+    return plan_devices(NODE, list(rows.values()), hardware_of(NODE, sections), sections, terms)
 
 
 def _write(rows: Rows, plan: DevicePlan) -> Rows:

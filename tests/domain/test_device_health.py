@@ -13,6 +13,7 @@ from msgspec import structs
 from domain.device import Device
 from domain.device_health import DeviceHealth, HealthEnd, HealthSource
 from domain.device_plan import DevicePlan, Terms, plan_devices
+from domain.devices import hardware_of
 from domain.division import UNPOOLED, Division
 from domain.documents.document import Section
 from domain.documents.gpus import (
@@ -88,10 +89,11 @@ def _planned(
     terms = Terms(
         now=now, division=division, booked=frozenset(DeviceId(each) for each in booked), health=machine.health
     )
-    plan = plan_devices(NODE, list(machine.devices.values()), sections, terms)
+    shown = hardware_of(NODE, sections)
+    plan = plan_devices(NODE, list(machine.devices.values()), shown, sections, terms)
     rows = {**machine.devices, **{device.id: device for device in plan.upsert}}
     devices = {device_id: device for device_id, device in rows.items() if device_id not in plan.delete}
-    again = plan_devices(NODE, list(devices.values()), sections, replace(terms, health=plan.health.stands))
+    again = plan_devices(NODE, list(devices.values()), shown, sections, replace(terms, health=plan.health.stands))
     assert not again.changes_anything
     return Machine(devices, plan.health.stands, now, plan)
 

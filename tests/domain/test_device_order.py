@@ -12,6 +12,7 @@ from msgspec import structs
 
 from domain.availability import Availability
 from domain.device_plan import Terms, plan_devices
+from domain.devices import hardware_of
 from domain.division import Division
 from domain.documents.disks import DisksSection
 from domain.documents.document import Section
@@ -90,13 +91,14 @@ def test_neither_plan_nor_health_depends_on_the_order_of_what_is_listed(  # noqa
     shuffler: random.Random,
     data: st.DataObject,
 ) -> None:
-    written = plan_devices(NODE, (), before, Terms(now=NOW, division=old))
+    written = plan_devices(NODE, (), hardware_of(NODE, before), before, Terms(now=NOW, division=old))
     current, faults = list(written.upsert), list(written.health.stands)
     ids = sorted(device.id for device in current)
     booked = data.draw(st.frozensets(st.sampled_from(ids), max_size=3)) if ids else frozenset()
     terms = Terms(now=NOW + timedelta(hours=1), division=new, booked=booked, health=tuple(faults))
-    plan = plan_devices(NODE, current, after, terms)
+    plan = plan_devices(NODE, current, hardware_of(NODE, after), after, terms)
     shuffler.shuffle(current)
     shuffler.shuffle(faults)
     other = {name: _shuffled(section, shuffler) for name, section in after.items()}
-    assert plan_devices(NODE, current, other, replace(terms, health=tuple(faults))) == plan
+    again = replace(terms, health=tuple(faults))
+    assert plan_devices(NODE, current, hardware_of(NODE, other), other, again) == plan

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from domain.availability import Availability
 from domain.device_plan import DeviceConflict, DevicePlan, Terms, plan_devices
-from domain.devices import Device, devices_of
+from domain.devices import Device, devices_of, hardware_of
 from domain.documents.disks import Disk, DisksSection
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Gpu, GpusSection, LinkWidth, MigInstance, Mode, NvLink
@@ -31,7 +31,8 @@ def _plan(
     owners: Mapping[DeviceId, NodeId] | None = None,
     booked: AbstractSet[DeviceId] = frozenset(),
 ) -> DevicePlan:
-    return plan_devices(NODE, current, sections, Terms(now=NOW, owners=owners or {}, booked=booked))
+    terms = Terms(now=NOW, owners=owners or {}, booked=booked)
+    return plan_devices(NODE, current, hardware_of(NODE, sections), sections, terms)
 
 
 def _write(current: Iterable[Device], plan: DevicePlan) -> tuple[Device, ...]:

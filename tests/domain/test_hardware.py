@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.conditions import Condition, ConditionStatus
+from domain.devices import hardware_of
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Gpu, GpusSection
 from domain.documents.nics import Nic, NicsSection
@@ -62,7 +63,8 @@ STATE: Final = NodeState(
 
 def _report(sections: Mapping[str, Section], *, came_back: bool = False) -> Report:
     hashes = dict.fromkeys(sections, "0" * 64)
-    return Report(hashes=hashes, sections=sections, owners={}, booked=frozenset(), came_back=came_back)
+    shown = hardware_of(NODE, sections)
+    return Report(hashes=hashes, sections=sections, shown=shown, owners={}, booked=frozenset(), came_back=came_back)
 
 
 def test_a_key_that_nobody_has_is_trusted() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.conditions import ConditionStatus
+from domain.devices import hardware_of
 from domain.digest import inventory_digest, section_sha256
 from domain.documents.cpu import CpuSection
 from domain.documents.disks import Disk, DisksSection
@@ -18,7 +19,7 @@ from domain.documents.gpus import Enumeration, Gpu, GpusSection
 from domain.events import CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
 from domain.hardware import Hardware
 from domain.ids import DeviceId, NodeId
-from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report, claimed_device_ids
+from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report
 from domain.sections import encode
 from tests.domain import strategies
 
@@ -46,7 +47,8 @@ def _report(
     booked: frozenset[DeviceId] = frozenset(),
 ) -> Report:
     hashes = {name: section_sha256(encode(section)) for name, section in sections.items()}
-    return Report(hashes=hashes, sections=sections, owners=owners or {}, booked=booked)
+    shown = hardware_of(NODE, sections)
+    return Report(hashes=hashes, sections=sections, shown=shown, owners=owners or {}, booked=booked)
 
 
 def _write(state: NodeState, report: Report, outcome: InventoryOutcome | Unchanged) -> NodeState:
@@ -87,9 +89,9 @@ def _event_types(outcome: InventoryOutcome) -> list[str]:
 def test_applying_a_report_again_is_unchanged(machines: list[dict[str, Section]], data: st.DataObject) -> None:
     state = FRESH
     for sections in machines:
-        claimed = sorted(claimed_device_ids(NODE, sections) - {device.id for device in state.devices})
-        foreign = data.draw(st.frozensets(st.sampled_from(claimed))) if claimed else frozenset()
         held = [device.id for device in state.devices]
+        claimed = sorted({device.id for device in hardware_of(NODE, sections)}.difference(held))
+        foreign = data.draw(st.frozensets(st.sampled_from(claimed))) if claimed else frozenset()
         booked = data.draw(st.frozensets(st.sampled_from(held))) if held else frozenset()
         report = _report(sections, dict.fromkeys(foreign, OTHER), booked)
         state = _write(state, report, apply_report(state, report, T0))
@@ -235,8 +237,3 @@ def test_a_device_of_another_node_keeps_work_off_the_reporter_until_it_is_resolv
     assert [device.id for device in resolved.devices.upsert] == ["GPU-2"]
     assert [each.since for each in resolved.conditions] == [T1]
     assert _event_types(resolved) == [CONDITION_CHANGED]
-
-
-def test_claimed_ids_are_those_of_the_devices_that_the_sections_show() -> None:
-    disks = DisksSection(disks=(Disk(name="sda", serial="S1"),))
-    assert claimed_device_ids(NODE, {**_gpus(ONE), "disks": disks}) == {"GPU-1", "s1"}
