@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Final
 
+import asyncpg
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from db.connections import Row
 from db.database import Transaction
 from db.tables import DeviceRow, NodeRow, table_of
 from db.tables.columns import JSONB
-from db.views.plan import Compiled, compile_statement
+from db.views.plan import compile_statement
 from domain.availability import Availability
 from domain.device import Device, DeviceClass
 from domain.ids import DeviceId, NodeId
@@ -24,28 +24,30 @@ _DELETE = "delete from devices where id = any ($1) and node_id = any ($2)"
 _FACTS: Final = tuple(field.name for field in fields(Device))
 
 
-def _save_statement() -> Compiled:
-    """Write devices given as JSON, each for its node's tenant."""
-    given = (
-        sa.func.jsonb_to_recordset(sa.bindparam("v0", type_=JSONB))
-        .table_valued(*(sa.column(name, devices.c[name].type) for name in _FACTS))
-        .render_derived(name="given", with_types=True)
+# Devices given as JSON, each of its node's tenant.
+_GIVEN: Final = (
+    sa.func.jsonb_to_recordset(sa.bindparam("v0", type_=JSONB))
+    .table_valued(*(sa.column(name, devices.c[name].type) for name in _FACTS))
+    .render_derived(name="given", with_types=True)
+)
+# Not one statement for both: `on conflict` costs a row that is new, as all are of a first inventory, a third more.
+_ADD: Final = compile_statement(
+    sa.insert(devices).from_select(
+        ["tenant_id", *_FACTS],
+        sa.select(nodes.c.tenant_id, *(_GIVEN.c[name] for name in _FACTS)).join_from(
+            _GIVEN, nodes, nodes.c.id == _GIVEN.c.node_id
+        ),
     )
-    rows = sa.select(nodes.c.tenant_id, *(given.c[name] for name in _FACTS), sa.func.now()).join_from(
-        given, nodes, nodes.c.id == given.c.node_id
-    )
-    names = ["tenant_id", *_FACTS, "updated_at"]
-    insert = postgresql.insert(devices).from_select(names, rows)
-    return compile_statement(
-        insert.on_conflict_do_update(
-            index_elements=[devices.c.id],
-            set_={name: insert.excluded[name] for name in names if name != "id"},
-            where=devices.c.node_id == insert.excluded.node_id,
-        ).returning(devices.c.id)
-    )
+)
+_CHANGE: Final = compile_statement(
+    sa.update(devices)
+    .values({name: _GIVEN.c[name] for name in _FACTS if name not in {"id", "node_id"}} | {"updated_at": sa.func.now()})
+    .where(devices.c.id == _GIVEN.c.id, devices.c.node_id == _GIVEN.c.node_id)
+)
 
 
-_SAVE: Final = _save_statement()
+class DeviceTaken(Exception):  # noqa: N818 - an outcome of a race, not an error
+    """Another node took one of the devices meanwhile: the transaction is undone, and its caller decides anew."""
 
 
 def device_of(row: Row) -> Device:
@@ -71,14 +73,20 @@ async def owners_of(tx: Transaction, device_ids: Sequence[DeviceId]) -> list[Row
     return await tx.fetch(_OWNERS, list(device_ids))
 
 
-async def save_devices(tx: Transaction, planned: Sequence[Device]) -> int:
-    """Insert or update devices in one statement; returns how many were written.
+async def add_devices(tx: Transaction, new: Sequence[Device]) -> None:
+    """Insert devices in one statement; raises DeviceTaken."""
+    if not new:
+        return
+    try:
+        await tx.execute(_ADD.text, *_ADD.arguments([new]))
+    except asyncpg.UniqueViolationError as error:
+        raise DeviceTaken from error
 
-    Fewer than given means that another node took one of the ids meanwhile; the caller decides anew.
-    """
-    if not planned:
-        return 0
-    return len(await tx.fetch(_SAVE.text, *_SAVE.arguments([planned])))
+
+async def change_devices(tx: Transaction, changed: Sequence[Device]) -> None:
+    """Write devices that their nodes have already, in one statement."""
+    if changed:
+        await tx.execute(_CHANGE.text, *_CHANGE.arguments([changed]))
 
 
 async def delete_devices(tx: Transaction, owned: Sequence[tuple[NodeId, DeviceId]]) -> None:

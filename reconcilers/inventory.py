@@ -25,6 +25,7 @@ from db.conditions import NodeCondition
 from db.connections import TRANSIENT, Row
 from db.database import Database, Transaction
 from db.device_health import NodeHealth
+from db.devices import DeviceTaken
 from db.events import NewEvent
 from db.fleet import pools_of_nodes
 from db.identifiers import new_id_after
@@ -33,7 +34,7 @@ from db.inventory import Applied
 from db.nodes import DecidedNode, save_decided
 from db.snapshots import NewSnapshot
 from domain.compute_gpus import without_display_adapters
-from domain.devices import hardware_of
+from domain.devices import Device, hardware_of
 from domain.digest import inventory_digest
 from domain.division import UNPOOLED, Division, division_of
 from domain.documents.document import Section
@@ -60,10 +61,6 @@ ERROR_LENGTH_MAX: Final = 2000
 REPLAN_PAUSE_SECONDS: Final = 10.0
 _ELSEWHERE: Final = NodeId("another tenant's node")
 _log = structlog.get_logger("inventory")
-
-
-class DeviceTakenMeanwhile(Exception):  # noqa: N818 - an outcome of a race, not an error
-    """Another node took a device between the decision and the write: decide again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +161,7 @@ async def _apply_alone(database: Database, node_id: NodeId, now: Callable[[], da
             if rows:
                 hashes = rows[0].reported
                 await _apply(tx, rows, now())
-    except (DeviceTakenMeanwhile, *TRANSIENT) as reason:
+    except (DeviceTaken, *TRANSIENT) as reason:
         _log.info("a node waits for the next pass", node_id=node_id, reason=repr(reason))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is recorded on the node and logged
         _log.exception("an inventory cannot be applied", node_id=node_id)
@@ -338,9 +335,9 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
     await device_store.delete_devices(
         tx, [(decision.claim.node_id, device) for decision in decisions for device in decision.outcome.devices.delete]
     )
-    upserts = [device for decision in decisions for device in decision.outcome.devices.upsert]
-    if await device_store.save_devices(tx, upserts) != len(upserts):
-        raise DeviceTakenMeanwhile
+    new, changed = _by_novelty(decisions)
+    await device_store.add_devices(tx, new)
+    await device_store.change_devices(tx, changed)
     await health_store.save_health(
         tx,
         [
@@ -378,6 +375,17 @@ async def _save(tx: Transaction, decisions: list[_Decision]) -> None:
         ],
     )
     await event_store.write_events(tx, [event for decision in decisions for event in _events(decision)])
+
+
+def _by_novelty(decisions: list[_Decision]) -> tuple[list[Device], list[Device]]:
+    """Return the planned devices that their nodes did not have, and those that they had otherwise."""
+    new: list[Device] = []
+    changed: list[Device] = []
+    for decision in decisions:
+        known = {device.id for device in decision.claim.state.devices}
+        for device in decision.outcome.devices.upsert:
+            (changed if device.id in known else new).append(device)
+    return new, changed
 
 
 def _planned(decision: _Decision) -> PlannedNode:
