@@ -21,6 +21,7 @@ from domain.documents.gpus import Enumeration, Gpu, GpusSection
 from domain.events import PlannedEvent
 from domain.gpu_count import expected_gpus, gpu_count_mismatch
 from domain.hardware import Hardware, conflict_observed, is_about_hardware, next_hardware, seen_identity
+from domain.hardware_key import Identity
 from domain.ids import DeviceId, NodeId
 from domain.inventory_labels import inventory_labels
 from domain.jsonvalue import JsonValue
@@ -60,7 +61,8 @@ class Report:
     of the node's devices that have live bookings; `division` and `gpus_in_policy` (how many it expects) are its pool's.
 
     `key_holders` names other nodes by the trusted hardware keys they have: at least the one that has the reported key.
-    `came_back` says that the reported hardware was the node's shortly before what it has now.
+    `came_back` says that the reported hardware was the node's shortly before what it has now. `identity` is the
+    `seen_identity` of the sections, where it was looked for already.
     """
 
     hashes: Mapping[str, str]
@@ -72,6 +74,7 @@ class Report:
     gpus_in_policy: int | None = None
     key_holders: Mapping[str, NodeId] = field(default_factory=dict)
     came_back: bool = False
+    identity: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +102,7 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
     """Decide what the report changes. Applying the same report to what was written of it is Unchanged."""
     is_new_set = state.applied is None or dict(state.applied) != dict(report.hashes)
     changes = _changes(state, report.sections) if is_new_set and state.applied is not None else ()
-    seen = seen_identity(state.hardware, report.sections)
+    seen = report.identity or seen_identity(state.hardware, report.sections)
     hardware = next_hardware(state.hardware, seen, report.key_holders, state.identity_key, report.sections)
     owners = _owners(state.node_id, report, hardware)
     terms = Terms(now=now, division=report.division, owners=owners, booked=report.booked, health=state.health)

@@ -240,14 +240,16 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
     conditions: dict[str, list[Row]] = {}
     for condition in await condition_store.conditions_of_nodes(tx, node_ids):
         conditions.setdefault(condition.node_id, []).append(condition)
-    booked = await booked_devices(tx, node_ids)
+    booked = frozenset(await booked_devices(tx, node_ids))
     images = await image_store.images_of_nodes(tx, node_ids)
     health = await health_store.health_of_nodes(tx, node_ids)
     # In a statement after the claim's, which sees what was committed while the claim waited for its rows.
     pools = {row.node_id: _pool(row) for row in await pools_of_nodes(tx, node_ids)}
     reported = {NodeId(row.node_id): sections(NodeId(row.node_id), row.reported) for row in rows}
+    hardware = {row.node_id: hardware_store.hardware_of(row) for row in rows}
     shown = {node_id: hardware_of(node_id, found) for node_id, found in reported.items()}
-    owners = await device_store.owners_of(tx, sorted({device.id for found in shown.values() for device in found}))
+    owned = await device_store.owners_of(tx, sorted({device.id for found in shown.values() for device in found}))
+    owners = {tenant_id: _owners(owned, tenant_id) for tenant_id in {row.tenant_id for row in rows}}
     return [
         _Claim(
             NodeId(row.node_id),
@@ -261,7 +263,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 sections=sections(NodeId(row.node_id), row.applied),
                 devices=tuple(device_store.device_of(device) for device in devices.get(row.node_id, [])),
                 conditions={each.type: condition_store.condition_of(each) for each in conditions.get(row.node_id, [])},
-                hardware=hardware_store.hardware_of(row),
+                hardware=hardware[row.node_id],
                 labels=row.inventory_labels,
                 held_by=tuple(row.held_by),
                 images=tuple(images[row.node_id]),
@@ -273,11 +275,12 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 hashes=row.reported,
                 sections=reported[NodeId(row.node_id)],
                 shown=shown[NodeId(row.node_id)],
-                owners=_owners(owners, row.tenant_id),
-                booked=frozenset(booked),
+                owners=owners[row.tenant_id],
+                booked=booked,
                 division=pools.get(row.node_id, _NO_POOL).division,
                 gpus_in_policy=pools.get(row.node_id, _NO_POOL).gpu_count,
                 came_back=row.came_back,
+                identity=seen_identity(hardware[row.node_id], reported[NodeId(row.node_id)]),
             ),
         )
         for row in rows
@@ -288,8 +291,8 @@ async def _key_holders(tx: Transaction, claims: list[_Claim]) -> dict[str, tuple
     """Return who has the keys that these nodes would have, and keep everybody else from taking them meanwhile."""
     keys = set()
     for claim in claims:
-        known, seen = claim.state.hardware, seen_identity(claim.state.hardware, claim.report.sections)
-        if seen.strong and seen.key is not None and not (known.trusted and known.key == seen.key):
+        known, seen = claim.state.hardware, claim.report.identity
+        if seen is not None and seen.strong and seen.key is not None and not (known.trusted and known.key == seen.key):
             keys.add(seen.key)
     rows = await hardware_store.lock_holders(tx, keys)
     return {row.hardware_key: (NodeId(row.id), TenantId(row.tenant_id)) for row in rows}
