@@ -25,6 +25,7 @@ from web import up as together
 from web.app import utc_now
 from web.authentication import issue_token
 from web.first_start import default_tenant, first_operator_token
+from web.garbage import look_less_often
 from web.logging import configure_logging
 from web.server import AddressTaken, background, open_database, reconciling, serving, stop_signals
 from web.settings import Settings
@@ -195,6 +196,7 @@ def _run(work: Awaitable[object]) -> object:
         return await work
 
     wrong = ""
+    look_less_often()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(awaited())

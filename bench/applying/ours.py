@@ -14,6 +14,7 @@ from bench.applying.meter import Meter, Spent
 from db.database import Database
 from reconcilers.inventory import inventory
 from web.app import utc_now
+from web.garbage import look_less_often
 
 
 async def apply_all(dsn: str, meter: Meter) -> Spent:
@@ -30,5 +31,6 @@ async def apply_all(dsn: str, meter: Meter) -> Spent:
 
 
 if __name__ == "__main__":
+    look_less_often()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         print(json.dumps(asdict(runner.run(apply_all(sys.argv[1], Meter(int(sys.argv[2])))))))
