@@ -49,7 +49,7 @@ class Run:
             self._postgres.execute("checkpoint")
             say("writing the same rows …")
             spent[FLOOR] = self._side("floor", ours, floor)
-            _check_equal(asyncio.run(checksums(ours)), asyncio.run(checksums(floor)))
+            check_equal(asyncio.run(checksums(ours)), asyncio.run(checksums(floor)))
             return spent
 
     def _side(self, name: str, *dsns: str) -> Spent:
@@ -78,7 +78,8 @@ def measured(compared: int, rounds: Mapping[int, int]) -> Seen:
     return Seen(_setting(), compared, found, reporting_ms)
 
 
-def _check_equal(ours: Mapping[str, str], floor: Mapping[str, str]) -> None:
+def check_equal(ours: Mapping[str, str], floor: Mapping[str, str]) -> None:
+    """Raise CannotMeasure when the checksum of a table differs."""
     if differing := {name: (ours[name], floor[name]) for name in ours if ours[name] != floor[name]}:
         raise CannotMeasure(f"the floor's rows are not ours: {differing}")
 

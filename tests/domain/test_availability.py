@@ -69,3 +69,11 @@ def test_other_numbers_are_values_and_zero_is_one(number: int) -> None:
 @given(st.integers() | st.floats())
 def test_any_number_is_known_or_unknown(number: float) -> None:
     assert of_number(number) in {Availability.KNOWN, Availability.UNKNOWN}
+
+
+@pytest.mark.parametrize("length", [1, 128, 129, 1000])
+def test_a_text_of_any_length_is_read_alike(length: int) -> None:
+    text = "x" * length
+    assert known_text(f" {text} ") == text
+    assert known_text(" " * length) is None
+    assert known_text("N/A".center(length)) is None

@@ -259,3 +259,9 @@ def test_a_section_is_found_by_its_kind_only_under_its_own_name() -> None:
     assert section_of({"disks": disks}, DisksSection) is disks
     assert section_of({}, DisksSection) is None
     assert section_of({"gpus": disks}, GpusSection) is None
+
+
+def test_a_gpu_uuid_has_at_most_128_characters() -> None:
+    longest = "GPU-" + "a1" * 62
+    assert gpu_uuid(Gpu(uuid=longest)) == longest
+    assert gpu_uuid(Gpu(uuid=longest + "b")) is None

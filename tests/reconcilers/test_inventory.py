@@ -1,6 +1,7 @@
 """Applying inventories: batches, faults that stay with their node, and races for a device."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -11,6 +12,7 @@ from domain.inventory import InventoryOutcome, NodeState, Unchanged
 from domain.trust import take_report
 from reconcilers import inventory
 from reconcilers.inventory import apply_pending, conflicts
+from reconcilers.loop import Activation
 from tests.support.server import STATUS, RunningServer, applied, hello, ingest, report, running_server
 from web.app import utc_now
 
@@ -204,6 +206,37 @@ async def test_reconcilers_of_many_processes_share_the_work_and_do_none_of_it_tw
     async with database.transaction() as tx:
         assert await tx.value("select count(*) from inventory_snapshots") == len(nodes)
         assert await tx.value("select count(*) from node_inventory where applied = reported") == len(nodes)
+
+
+async def test_many_that_wait_are_applied_in_lanes_each_once(
+    database: Database, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = [await hello(server.agent, f"n{number}") for number in range(9)]
+    for number, node_id in enumerate(nodes):
+        await ingest(server.agent, node_id, gpus(f"GPU-{number}"))
+    monkeypatch.setattr(inventory, "apply_pending", partial(apply_pending, limit=2))
+    assert await inventory.inventory(database, utc_now).activate() == Activation(len(nodes), more=False)
+    async with database.transaction() as tx:
+        assert await tx.value("select count(*) from inventory_snapshots") == len(nodes)
+        assert await tx.value("select count(*) from devices") == len(nodes)
+        assert await tx.value("select count(*) from node_inventory where applied = reported") == len(nodes)
+
+
+async def test_a_moment_of_the_database_ends_all_lanes_with_itself(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def applying(*_: Any) -> Activation:  # noqa: ANN401 - whatever is given
+        if len(calls) == inventory.LANES:
+            raise ConnectionResetError
+        calls.append(True)
+        if len(calls) == inventory.LANES:
+            await asyncio.sleep(3600)
+        return Activation(1, more=True)
+
+    calls: list[bool] = []
+    monkeypatch.setattr(inventory, "apply_pending", applying)
+    with pytest.raises(ConnectionResetError):
+        await inventory.inventory(database, utc_now).activate()
 
 
 async def test_a_running_server_applies_by_itself(database: Database) -> None:
