@@ -7,14 +7,18 @@ import asyncio
 import json
 import sys
 from dataclasses import asdict
+from typing import Final
 
 import uvloop
 
 from bench.applying.meter import Meter, Spent
+from bench.stand.errors import CannotMeasure
 from db.database import Database
 from reconcilers.inventory import inventory
 from web.app import utc_now
 from web.garbage import look_less_often
+
+_NOT_APPLIED: Final = "select count(*) from node_inventory where applied is distinct from reported"
 
 
 async def apply_all(dsn: str, meter: Meter) -> Spent:
@@ -25,6 +29,9 @@ async def apply_all(dsn: str, meter: Meter) -> Spent:
         with meter.span():
             while (await reconciler.activate()).more:
                 pass
+        async with database.transaction() as tx:
+            if left := await tx.value(_NOT_APPLIED):
+                raise CannotMeasure(f"{left} nodes were not applied")
         return meter.spent()
     finally:
         await database.close()

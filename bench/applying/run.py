@@ -21,7 +21,6 @@ from bench.stand.progress import say
 
 _ROOT: Final = Path(__file__).parents[2]
 _SIDE_SECONDS_MAX: Final = 1800
-_WAITING: Final = "select count(*) from node_inventory where applied is distinct from reported"
 
 
 class Run:
@@ -50,6 +49,8 @@ class Run:
             say("writing the same rows …")
             spent[FLOOR] = self._side("floor", ours, floor)
             check_equal(asyncio.run(checksums(ours)), asyncio.run(checksums(floor)))
+            by_node = {side: 1000 * each.wall / nodes for side, each in spent.items()}
+            say("by node: " + ", ".join(f"{side} {ms:.2f} ms" for side, ms in by_node.items()))
             return spent
 
     def _side(self, name: str, *dsns: str) -> Spent:
