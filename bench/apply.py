@@ -15,7 +15,7 @@ from bench.applying.run import measured
 from bench.stand.command import answered
 
 _NODES: Final = 10_000
-_QUICK_NODES: Final = 4_000
+_QUICK_NODES: Final = 3_000
 _ROUNDS: Final[Mapping[int, int]] = {1_000: 3, 50_000: 1}
 """How often fleets beside the compared one are measured; a small one is easily disturbed."""
 _COMPARED_ROUNDS: Final = 2

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from statistics import median
 from typing import Any, Final
 
@@ -48,14 +49,14 @@ class Seen:
     reporting_ms: Mapping[int, float]
 
     def ratios(self) -> dict[str, float]:
-        """Return the ratios: of time and of CPU time against the floor, and of time by size against the smallest."""
+        """Return the ratios: of time and of CPU time, against the floor and of each size against the smallest."""
         ours, floor = self.nodes[self.compared][OURS], self.nodes[self.compared][FLOOR]
         smallest, *larger = sorted(self.nodes)
-        growth = {
-            f"growth_{side}_{size}_vs_{smallest}": self.nodes[size][side].ms / self.nodes[smallest][side].ms
-            for side in (OURS, FLOOR)
-            for size in larger
-        }
+        growth = {}
+        for side, size in product((OURS, FLOOR), larger):
+            here, least = self.nodes[size][side], self.nodes[smallest][side]
+            growth[f"growth_{side}_{size}_vs_{smallest}"] = here.ms / least.ms
+            growth[f"growth_cpu_{side}_{size}_vs_{smallest}"] = here.cpu_ms / least.cpu_ms
         return {"apply_vs_floor": ours.ms / floor.ms, "apply_cpu_vs_floor": ours.cpu_ms / floor.cpu_ms, **growth}
 
     def document(self) -> dict[str, Any]:

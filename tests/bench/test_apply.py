@@ -75,9 +75,13 @@ def test_ratios_are_against_the_floor_at_the_compared_size_and_against_the_small
         "apply_vs_floor": 3.0,
         "apply_cpu_vs_floor": 3.0,
         "growth_ours_10000_vs_1000": 1.5,
+        "growth_cpu_ours_10000_vs_1000": 1.5,
         "growth_ours_50000_vs_1000": 1.25,
+        "growth_cpu_ours_50000_vs_1000": 1.25,
         "growth_floor_10000_vs_1000": 1.0,
+        "growth_cpu_floor_10000_vs_1000": 1.0,
         "growth_floor_50000_vs_1000": 1.0,
+        "growth_cpu_floor_50000_vs_1000": 1.0,
     }
     assert document["figures"]["apply"]["50000"][OURS]["ms"] == 2.5
 
