@@ -5,7 +5,7 @@ from typing import Final
 
 import asyncpg
 
-INSERTED: Final = ("inventory_snapshots", "devices", "node_conditions", "node_image_cache", "outbox")
+INSERTED: Final = ("inventory_snapshots", "devices", "device_health", "node_conditions", "node_image_cache", "outbox")
 """Each has a `node_id`."""
 
 UPDATED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
@@ -30,6 +30,7 @@ UPDATED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
             "snapshot_id",
             "replan",
             "held_by",
+            "due_at",
             "gpu_models_version",
             "failed",
             "failed_at",
