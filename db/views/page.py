@@ -26,15 +26,22 @@ class Items:
 
     item: tuple[str | int, ...]
 
-    def text(self, rows: Texts) -> str:
-        """Return the rows, with commas between them."""
+    def pieces(self, rows: Texts) -> list[str]:
+        """Return the rows in pieces, with commas between them: a large page is copied once, when all is together."""
         if not rows:
-            return ""
+            return []
         match self.item:
             case (str(before), int(column), str(behind)):
-                return before + f"{behind},{before}".join([row[column] for row in rows]) + behind
+                pieces = [f"{behind},{before}"] * (2 * len(rows) + 1)
+                pieces[1::2] = [row[column] for row in rows]
+                pieces[0], pieces[-1] = before, behind
+                return pieces
             case item:
-                return ",".join("".join(each if isinstance(each, str) else row[each] for each in item) for row in rows)
+                found: list[str] = []
+                for row in rows:
+                    found.append(",")
+                    found.extend(each if isinstance(each, str) else row[each] for each in item)
+                return found[1:]
 
 
 class Told(Enum):
@@ -111,7 +118,7 @@ class Layout:
                 case str():
                     found.append(part)
                 case Items():
-                    found.append(part.text(page))
+                    found += part.pieces(page)
                 case _:
                     found.append(_one(part, rows, seen))
         return found
@@ -126,10 +133,10 @@ class Layout:
                     case str():
                         yield part
                     case Items():
-                        yield part.text(seen.shown(self._rows(rows)))
+                        yield "".join(part.pieces(seen.shown(self._rows(rows))))
                         async for more in batches:
                             if shown := seen.shown(more):
-                                yield "," + part.text(shown)
+                                yield "".join((",", *part.pieces(shown)))
                     case _:
                         yield _one(part, rows, seen)
 
