@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import asyncpg
@@ -41,6 +42,20 @@ A loop tries again, a request fails. SQLSTATE classes 08, 40, 53, 55, 57 and 25P
 """
 
 
+class Planning(StrEnum):
+    """How PostgreSQL plans a prepared statement: its `plan_cache_mode`."""
+
+    FREE = "auto"
+    """As it sees fit: after five times it may settle for one plan for all values."""
+    ONCE = "force_generic_plan"
+    """Once: the values make no difference to a good plan.
+
+    By itself PostgreSQL would plan a page each time, because it knows of no limit that is a parameter how small it is.
+    """
+    EACH = "force_custom_plan"
+    """Each time: one plan for all values would read a fleet to find a rare label."""
+
+
 class Row(asyncpg.Record):
     """A result row whose columns are attributes, so that a GraphQL type reads it by its field names."""
 
@@ -68,14 +83,13 @@ else:
 class Connection(_Connection):
     """A connection that knows how its prepared statements are planned."""
 
-    _skewed = False
+    _planning = Planning.FREE
 
-    async def plan(self, *, skewed: bool) -> None:
-        """Have the statements that follow planned for their values each time, or as PostgreSQL sees fit."""
-        if self._skewed is not skewed:
-            mode = "force_custom_plan" if skewed else "auto"
-            await self.execute(f"set plan_cache_mode to {mode}")
-            self._skewed = skewed
+    async def plan(self, planning: Planning) -> None:
+        """Have the statements that follow planned that way."""
+        if self._planning is not planning:
+            await self.execute(f"set plan_cache_mode to {planning}")
+            self._planning = planning
 
 
 async def open_pool(dsn: str, *, size_max: int, size_min: int) -> "asyncpg.Pool[Row]":
@@ -123,23 +137,24 @@ class Connections:
         self._pool = pool
         # Held between single statements, by how they are planned: the pool's own way back makes a task, which costs
         # a small request a tenth of its time.
-        self._held: dict[bool, list[Lent]] = {False: [], True: []}
+        self._held: dict[Planning, list[Lent]] = {planning: [] for planning in Planning}
         self._waiting = 0
 
     async def close(self) -> None:
         """Close every connection, waiting a little for those in use."""
-        while (held := self._take_held(skewed=False)) is not None:
-            await self.give_back(held)
+        for planning in Planning:
+            while (held := self._take_held(planning)) is not None:
+                await self.give_back(held)
         try:
             await asyncio.wait_for(self._pool.close(), timeout=5)
         except TimeoutError:
             self._pool.terminate()
 
-    async def lend(self, *, skewed: bool = False) -> Lent:
+    async def lend(self, planning: Planning = Planning.FREE) -> Lent:
         """Take a connection; pair with `give_back`."""
-        connection = await self._taken(skewed=skewed)
+        connection = await self._taken(planning)
         try:
-            await connection.plan(skewed=skewed)  # type: ignore[attr-defined]  # the pool's proxy passes it on
+            await connection.plan(planning)  # type: ignore[attr-defined]  # the pool's proxy passes it on
         except BaseException:
             await self.give_back(connection)
             raise
@@ -154,9 +169,9 @@ class Connections:
         finally:
             await self._pool.release(connection)
 
-    async def fetch_alone(self, text: str, arguments: Sequence[Any], *, skewed: bool) -> list[Row]:
+    async def fetch_alone(self, text: str, arguments: Sequence[Any], planning: Planning) -> list[Row]:
         """Run one statement on any connection."""
-        connection = await self.lend(skewed=skewed)
+        connection = await self.lend(planning)
         try:
             rows = await connection.fetch(text, *arguments)
         except BaseException:
@@ -165,27 +180,29 @@ class Connections:
         if self._waiting:
             await self.give_back(connection)
         else:
-            self._held[skewed].append(connection)
+            self._held[planning].append(connection)
         return rows
 
-    async def _taken(self, *, skewed: bool) -> Lent:
-        held = self._take_held(skewed=skewed)
-        if held is not None:
+    async def _taken(self, planning: Planning) -> Lent:
+        if (held := self._take_held(planning)) is not None:
             return held
         if self._pool.get_idle_size():
             return await self._pool.acquire()  # there is nothing to wait for, and a deadline costs a timer
+        for other in Planning:
+            if (held := self._take_held(other)) is not None:
+                return held
         self._waiting += 1
         try:
             return await self._pool.acquire(timeout=self.wait_seconds_max)
         finally:
             self._waiting -= 1
 
-    def _take_held(self, *, skewed: bool) -> "Lent | None":
+    def _take_held(self, planning: Planning) -> "Lent | None":
         """Return a connection that is held; one that ended meanwhile has left the pool by itself."""
-        for held in (self._held[skewed], self._held[not skewed]):
-            while held:
-                connection = held.pop()
-                with suppress(asyncpg.InterfaceError):
-                    if not connection.is_closed():
-                        return connection
+        held = self._held[planning]
+        while held:
+            connection = held.pop()
+            with suppress(asyncpg.InterfaceError):
+                if not connection.is_closed():
+                    return connection
         return None

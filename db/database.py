@@ -10,15 +10,14 @@ from sqlalchemy.dialects.postgresql import asyncpg as dialect
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from db.connections import POOL_SIZE_MAX, Connections, Lent, Row, open_pool
+from db.connections import POOL_SIZE_MAX, Connections, Lent, Planning, Row, open_pool
 from db.views.plan import Compiled
 from domain.cursor import FeedCursor
 from domain.feed import refuse_unreachable
 
 _DIALECT: Final = dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it without types
 _BEGIN: Final = "begin isolation level repeatable read read only"
-# After five times PostgreSQL may settle for one plan for all values, which reads a fleet to find a rare label.
-_SKEWED: Final = "set local plan_cache_mode to force_custom_plan"
+_EACH: Final = f"set local plan_cache_mode to {Planning.EACH}"
 
 ABSENT_VALUE: Final = "FG001"
 """SQLSTATE of `absent_value()`."""
@@ -109,19 +108,19 @@ class Reader:
         with _told():
             if alone and self._connection is None:
                 self.statements += 1
-                return await self._database.fetch_alone(compiled.text, arguments, skewed=compiled.skewed)
+                return await self._database.fetch_alone(compiled.text, arguments, compiled.planning)
             if not self._snapshot:
                 return await self.fetch(compiled.text, *arguments)
             self.statements += 1
             async with self._lock:
-                return await self._fetched_here(compiled.text, arguments, skewed=compiled.skewed)
+                return await self._fetched_here(compiled.text, arguments, compiled.planning)
 
-    async def _fetched_here(self, text: str, arguments: Sequence[Any], *, skewed: bool = False) -> list[Row]:
+    async def _fetched_here(self, text: str, arguments: Sequence[Any], planning: Planning = Planning.FREE) -> list[Row]:
         """Run a statement on the snapshot's connection, which a failure gives back: its transaction is at its end.
 
         Siblings that wait for their turn begin another one then.
         """
-        connection = await self._open(skewed=skewed)
+        connection = await self._open(planning)
         try:
             return await connection.fetch(text, *arguments)
         except asyncpg.PostgresError:
@@ -134,7 +133,7 @@ class Reader:
         self.statements += 1
         with _told():
             async with self._lock:
-                connection = await self._open(skewed=compiled.skewed)
+                connection = await self._open(compiled.planning)
                 try:
                     cursor = await connection.cursor(compiled.text, *compiled.arguments(values))
                     while rows := await cursor.fetch(size):
@@ -162,11 +161,11 @@ class Reader:
         if connection is not None:
             await self._database.give_back(connection)
 
-    async def _open(self, *, skewed: bool = False) -> Lent:
+    async def _open(self, planning: Planning) -> Lent:
         if self._closed:
             raise RuntimeError("the operation has ended")
         if self._connection is None:
-            connection = await self._database.lend(skewed=skewed)
+            connection = await self._database.lend(Planning.EACH if planning is Planning.EACH else Planning.FREE)
             try:
                 await connection.execute(_BEGIN)
             except BaseException:
@@ -175,8 +174,8 @@ class Reader:
                 await self._database.give_back(connection)
                 raise
             self._connection = connection
-        elif skewed:
-            await self._connection.execute(_SKEWED)
+        elif planning is Planning.EACH:
+            await self._connection.execute(_EACH)
         return self._connection
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import ClauseElement
 from sqlalchemy.dialects.postgresql import asyncpg as dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 
+from db.connections import Planning
 from db.views.page import Layout, Texts
 from db.views.selection import Asked, PageSelection, Selection
 from db.views.statement import page_statement, row_statement
@@ -21,8 +22,7 @@ class Compiled:
 
     text: str
     places: tuple[int, ...]
-    skewed: bool = False
-    """PostgreSQL is to plan it for each value anew."""
+    planning: Planning = Planning.FREE
 
     def arguments(self, values: Sequence[Any]) -> list[Any]:
         """Return the values in the order of the statement's parameters."""
@@ -35,7 +35,14 @@ def compile_statement(statement: ClauseElement, asked: Sequence[Asked] = ()) -> 
     if not isinstance(built, SQLCompiler):
         raise TypeError(f"not a statement with values: {statement!r}")
     places = tuple(int(name.removeprefix("v")) for name in built.positiontup or ())
-    return Compiled(str(built), places, any(where.skewed for each in asked for where in each.where))
+    return Compiled(str(built), places, _planning(asked))
+
+
+def _planning(asked: Sequence[Asked]) -> Planning:
+    if any(where.skewed for each in asked for where in each.where):
+        return Planning.EACH
+    # What is nested is found by its row's key, whatever else is asked of it.
+    return Planning.ONCE if asked and not asked[0].where else Planning.FREE
 
 
 @dataclass(frozen=True, slots=True)

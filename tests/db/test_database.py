@@ -5,7 +5,7 @@ import asyncio
 import asyncpg
 import pytest
 
-from db.connections import TRANSIENT
+from db.connections import TRANSIENT, Planning
 from db.database import Database, Reader
 
 
@@ -81,7 +81,7 @@ async def test_who_waits_for_a_connection_gets_one_that_single_statements_would_
 
     async def alone() -> None:
         for _ in range(50):
-            await narrow.fetch_alone("select 1", (), skewed=False)
+            await narrow.fetch_alone("select 1", (), Planning.FREE)
 
     async with asyncio.timeout(10):
         asking = asyncio.create_task(alone())
@@ -92,15 +92,15 @@ async def test_who_waits_for_a_connection_gets_one_that_single_statements_would_
     await narrow.close()
 
 
-@pytest.mark.parametrize("skewed", [True, False])
+@pytest.mark.parametrize("planning", Planning)
 async def test_a_statement_alone_is_planned_as_it_asks_and_leaves_nothing_to_others(
-    narrow: Database, *, skewed: bool
+    narrow: Database, planning: Planning
 ) -> None:
     ask = "select current_setting('plan_cache_mode')"
-    for _ in range(2):
-        await narrow.fetch_alone("select 1", (), skewed=not skewed)
-        (row,) = await narrow.fetch_alone(ask, (), skewed=skewed)
-        assert row[0] == ("force_custom_plan" if skewed else "auto")
+    for other in Planning:
+        await narrow.fetch_alone("select 1", (), other)
+        (row,) = await narrow.fetch_alone(ask, (), planning)
+        assert row[0] == planning.value
     async with narrow.session() as session:
         assert await session.value(ask) == "auto"
     reader = narrow.reader(snapshot=True)
@@ -111,7 +111,7 @@ async def test_a_statement_alone_is_planned_as_it_asks_and_leaves_nothing_to_oth
 
 async def test_a_kept_connection_that_was_cut_is_not_lent_again(narrow: Database) -> None:
     for _ in range(3):
-        (row,) = await narrow.fetch_alone("select pg_backend_pid()", (), skewed=False)
+        (row,) = await narrow.fetch_alone("select pg_backend_pid()", (), Planning.FREE)
         async with narrow.session() as session:
             own = await session.value("select pg_backend_pid()")
         other = await Database.connect(narrow.dsn)
@@ -119,18 +119,18 @@ async def test_a_kept_connection_that_was_cut_is_not_lent_again(narrow: Database
             await session.execute("select pg_terminate_backend(pid) from unnest($1::int[]) pid", [row[0], own])
         await other.close()
         await asyncio.sleep(0.1)
-        assert [tuple(each) for each in await narrow.fetch_alone("select 2", (), skewed=False)] == [(2,)]
+        assert [tuple(each) for each in await narrow.fetch_alone("select 2", (), Planning.FREE)] == [(2,)]
     await narrow.close()
 
 
 async def test_a_statement_alone_that_fails_or_is_cancelled_harms_no_other(narrow: Database) -> None:
     for _ in range(3):
         with pytest.raises(asyncpg.DivisionByZeroError):
-            await narrow.fetch_alone("select 1 / 0", (), skewed=False)
-        waiting = asyncio.create_task(narrow.fetch_alone("select pg_sleep(30)", (), skewed=True))
+            await narrow.fetch_alone("select 1 / 0", (), Planning.FREE)
+        waiting = asyncio.create_task(narrow.fetch_alone("select pg_sleep(30)", (), Planning.EACH))
         await asyncio.sleep(0.05)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
     async with asyncio.timeout(10):
-        assert [tuple(each) for each in await narrow.fetch_alone("select 2", (), skewed=False)] == [(2,)]
+        assert [tuple(each) for each in await narrow.fetch_alone("select 2", (), Planning.FREE)] == [(2,)]
     await narrow.close()
