@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -53,12 +53,14 @@ class Standby:
         """Keep it from doing anything while the block lasts: its connections stay, and nothing answers."""
         processes = self._processes()
         for process in processes:
-            process.suspend()
+            with suppress(psutil.NoSuchProcess):  # a backend whose client left meanwhile
+                process.suspend()
         try:
             yield
         finally:
             for process in processes:
-                process.resume()
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def dsn(self, database: str) -> str:
         """Return the URL of its copy of a database."""
