@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -9,16 +10,21 @@ from agent.gpus.smi_xml import read_smi_xml
 from bench.cases.answer import Concluded
 from bench.cases.lines import aligned, unknown
 from domain import sections
+from domain.compute_gpus import without_display_adapters
+from domain.conditions import ConditionStatus, inventory_conditions
 from domain.device import Device, DeviceClass
-from domain.devices import devices_of
+from domain.device_plan import DevicePlan, Terms, plan_devices
+from domain.devices import hardware_of
 from domain.diff import diff
 from domain.digest import section_sha256
+from domain.documents.document import Section
 from domain.documents.gpus import EccUncorrectable, Fabric, Gpu, GpusSection, RowRemap
 from domain.gpu_devices import gpu_ids
 from domain.ids import NodeId
 from domain.jsonvalue import JsonValue
 
 NODE: Final = NodeId("node")
+_NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _GPU_BLOCK: Final = re.compile(rb"<gpu id=.*?</gpu>", re.DOTALL)
 _SILENT: Final = unknown("not told")
 
@@ -46,7 +52,9 @@ def verified_gpus(section: GpusSection) -> GpusSection:
 
 def gpu_lines(section: GpusSection, extra: Sequence[tuple[str, str]] = ()) -> list[str]:
     """Write the section's own facts, a line per GPU, and what is not known."""
-    devices = [each for each in devices_of(NODE, {"gpus": section}) if each.device_class is DeviceClass.GPU]
+    seen = {"gpus": without_display_adapters(section)}
+    plan = plan_devices(NODE, (), hardware_of(NODE, seen), seen, Terms(now=_NOW))
+    devices = [each for each in plan.upsert if each.device_class is DeviceClass.GPU]
     own = [
         ("enumeration", f"{section.enumeration.value}{f' ({section.reason})' if section.reason else ''}"),
         ("driver", section.driver_version or _reason(section.unavailable, "driverVersion")),
@@ -54,6 +62,11 @@ def gpu_lines(section: GpusSection, extra: Sequence[tuple[str, str]] = ()) -> li
         ("kernel module", section.kernel_module or _reason(section.unavailable, "kernelModule")),
         ("virtualization", ", ".join(sorted({gpu.virtualization or "none told" for gpu in section.gpus}))),
         ("devices", f"{len(devices)} of {len(section.gpus)} GPUs listed"),
+        ("conditions", ", ".join(_conditions(seen, plan)) or "none"),
+        (
+            "faults",
+            "; ".join(f"{each.device_id}: {each.reason}, {each.message}" for each in plan.health.stands) or "none",
+        ),
         *extra,
     ]
     if not devices:
@@ -75,6 +88,12 @@ def gpu_lines(section: GpusSection, extra: Sequence[tuple[str, str]] = ()) -> li
     told = dict(zip(gpu_ids(NODE, section), section.gpus, strict=True))
     rows = [_row(device, told[device.id]) for device in devices]
     return [*aligned(own), *aligned([head, *rows]), *_not_known(devices)]
+
+
+def _conditions(seen: Mapping[str, Section], plan: DevicePlan) -> Iterator[str]:
+    for said in inventory_conditions(seen, plan.conflicts):
+        if said.status is ConditionStatus.TRUE:
+            yield f"{said.type} ({said.message or said.reason})"
 
 
 def _reversed(content: bytes) -> bytes:
