@@ -13,6 +13,8 @@ from domain.ids import DeviceId, NodeId
 from domain.jsonvalue import JsonValue
 
 MIB_PER_GIB: Final = 1024
+PART_OF: Final = "/(s[0-9]+|gi[0-9]+/ci[0-9]+|vf[0-9]+)$"
+"""What the id of a slot, a MIG instance or a function adds to its whole's, for Python and PostgreSQL."""
 _NOT_IN_ID: Final = re.compile(r"[^A-Za-z0-9._:@-]+")
 _PART_LENGTH_MAX: Final = 128
 _DIGEST_LENGTH: Final = 16
@@ -100,6 +102,12 @@ def id_part(text: str) -> str:
 def is_place_id(device_id: DeviceId, node_id: NodeId) -> bool:
     """Say whether the id holds only within its node."""
     return device_id.startswith(f"{node_id}/")
+
+
+def whole_by_id(device_id: DeviceId) -> DeviceId | None:
+    """Return what a slot, a MIG instance or a function is a part of, by its id alone; None where that does not say."""
+    whole = re.sub(PART_OF, "", device_id)
+    return DeviceId(whole) if whole != device_id else None
 
 
 def has_value(device: Device, name: str) -> bool:

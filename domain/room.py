@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from domain.device import Device, DeviceClass, fact
+from domain.device import Device, DeviceClass, fact, whole_by_id
 from domain.ids import AllocationId, DeviceId, NodeId
 
 ATOM_CLASSES: Final = frozenset(
@@ -76,16 +76,19 @@ class Room:
         return tuple(reason for reason in self.unschedulable_reasons if not reason.startswith(WAIVED_REASONS))
 
     def holds(self, device_id: DeviceId) -> Iterator[DeviceId]:
-        """Yield the device and all that it is a part of, the whole node last: the same hardware under other names."""
+        """Yield the device and all that it is a part of, the whole node last: the same hardware under other names.
+
+        What was booked may be no device any more: then its id says what it is a part of.
+        """
         part: DeviceId | None = device_id
         seen: set[DeviceId] = set()
         while part is not None and part not in seen:
             seen.add(part)
             yield part
             device = self.devices.get(part)
-            part = device.parent_id if device is not None else None
+            part = device.parent_id if device is not None else whole_by_id(part)
         whole = DeviceId(self.node_id)
-        if whole in self.devices and whole not in seen:
+        if whole not in seen:
             yield whole
 
     def defect(self, device: Device) -> str | None:

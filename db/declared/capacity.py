@@ -12,6 +12,7 @@ from db.paging import Order
 from db.tables import DeviceRow, NodeRow, PoolRow, table_of
 from db.views.draft import Draft, Opened
 from db.views.view import Expression, Relation, View, declare
+from domain.device import PART_OF
 from domain.room import WAIVED_REASONS
 
 _devices: Final = table_of(DeviceRow)
@@ -22,6 +23,7 @@ _counts: Final = sa.table(
 )
 _YES: Final = sa.literal_column("true", sa.Boolean)
 _NO: Final = sa.literal_column("false", sa.Boolean)
+_NOTHING: Final = sa.literal_column("''", sa.Text)
 _NONE: Final = sa.literal_column("0", sa.BigInteger)
 
 
@@ -53,11 +55,16 @@ _BY_RESOURCE: Final = Order("resource", (sa.collate(_counts.c.resource, "C"),))
 
 
 def _held(draft: Draft, opened: Opened) -> FromClause:
-    """Return every id under which hardware is held: the atom's own, and those of what it is a part of."""
+    """Return every id under which hardware is held: the atom's own, and those of what it is a part of.
+
+    Of an atom that is no device any more its id says that.
+    """
     held, part = bookings.alias(draft.name("b")), _devices.alias(draft.name("d"))
+    by_id = sa.func.regexp_replace(held.c.device_id, sa.literal_column(f"'{PART_OF}'", sa.Text), _NOTHING)
+    whole = sa.case((part.c.id.is_(None), by_id), else_=part.c.parent_id)
     ids = (
         sa.values(sa.column("id", sa.Text), sa.column("own", sa.Boolean), name=draft.name("v"))
-        .data([(held.c.device_id, _YES), (part.c.parent_id, _NO), (held.c.node_id, held.c.device_id == held.c.node_id)])
+        .data([(held.c.device_id, _YES), (whole, _NO), (held.c.node_id, held.c.device_id == held.c.node_id)])
         .lateral()
     )
     source = (

@@ -1,6 +1,7 @@
 """Atoms from the report to the API, for pools of each sharing, through pool changes and bookings."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -25,6 +26,9 @@ CHANGING = {"uuid": "GPU-changing", "pciBusId": "00000000:3A:00.0", "migMode": {
 NICS = {"nics": [{"name": "eth0", "permanentMac": "0c:42:a1:00:00:01", "vfs": [{"index": 0}, {"index": 1}]}]}
 MACHINE = {"gpus": {"enumeration": "complete", "gpus": [WHOLE, PARTED, CHANGING]}, "nics": NICS}
 
+ALLOCATE = "mutation ($input: AllocateInput!) { allocate(input: $input) { allocation { id } } }"
+RELEASE = "mutation ($shard: ID!) { release(shardId: $shard) { id } }"
+CAPACITY = "{ fleetSummary { capacity { resource allocatable allocated reserved available } } }"
 CREATE_SITE = 'mutation { createSite(input: {name: "here", iamRegion: "eu-1"}) { id } }'
 CREATE_POOL = "mutation ($input: PoolInput!) { createPool(input: $input) { id } }"
 UPDATE_POOL = "mutation ($id: ID!, $input: PoolPatch!) { updatePool(id: $id, input: $input) { id } }"
@@ -161,6 +165,59 @@ async def test_a_gpu_booked_whole_is_divided_when_its_booking_ends(database: Dat
     assert (await conflicts(database).activate()).done == 1
     await apply_pending(database, utc_now)
     assert await _atoms(server, node_id) == ["GPU-whole/s0"]
+
+
+async def _claim(server: RunningServer, shard: str, device: str, start: int, end: int | None = None) -> str:
+    """Ask for a device from one hour on, up to another or for good; return the code of the answer."""
+    now = datetime.now(UTC)
+    times = {"from": start, "to": end}
+    during = {name: (now + timedelta(hours=hour)).isoformat() for name, hour in times.items() if hour}
+    answer = await server.operator.send(
+        ALLOCATE, input={"shardId": shard, "deviceIds": [device], "powerW": 1.0, "during": during}
+    )
+    return str(answer["errors"][0]["extensions"]["code"]) if "errors" in answer else "OK"
+
+
+async def _capacity(server: RunningServer, resource: str) -> tuple[int, ...]:
+    """Return how many are allocated, reserved and available."""
+    counts = (await server.operator.data(CAPACITY))["fleetSummary"]["capacity"]
+    [found] = [each for each in counts if each["resource"] == resource]
+    return found["allocated"], found["reserved"], found["available"]
+
+
+ONE_GPU = {"gpus": {"enumeration": "complete", "gpus": [WHOLE]}}
+SPLIT = {"migMode": {"current": True, "pending": True}, "migInstances": [{"gi": 1, "ci": 0}]}
+
+
+@pytest.mark.parametrize(
+    ("pool", "machine", "atom"),
+    [
+        ({"sharing": "TIMESLICE"}, ONE_GPU, "GPU-whole/s3"),
+        ({"class": "METAL_DEDICATED"}, ONE_GPU, "node"),
+        ({}, {"gpus": {"enumeration": "complete", "gpus": [{**WHOLE, **SPLIT}]}}, "GPU-whole/gi1/ci0"),
+    ],
+)
+async def test_hardware_that_is_reserved_is_given_to_nobody_else_for_that_time_whatever_becomes_of_the_atom(
+    database: Database, server: RunningServer, pool: dict[str, Any], machine: Mapping[str, Any], atom: str
+) -> None:
+    node_id = await _node(database, server, machine)
+    await _assign(server, node_id, await _pool(server, "one", **pool))
+    await apply_pending(database, utc_now)
+    assert await _claim(server, "s1", node_id if atom == "node" else atom, 2, 4) == "OK"
+    await _assign(server, node_id, None)
+    await ingest(server.agent, node_id, {"gpus": {"enumeration": "complete", "gpus": []}})
+    await apply_pending(database, utc_now)
+    await ingest(server.agent, node_id, {"gpus": {"enumeration": "complete", "gpus": [WHOLE]}})
+    await apply_pending(database, utc_now)
+    assert (await _devices(server, node_id))["GPU-whole"]["bookable"]
+
+    assert await _capacity(server, "gpu") == (0, 1, 0)
+    assert await _claim(server, "s2", "GPU-whole", 0) == "CONFLICT"
+    assert await _claim(server, "s2", "GPU-whole", 3) == "CONFLICT"
+    assert await _claim(server, "s2", "GPU-whole", 0, 1) == "OK"
+    assert await _claim(server, "s3", "GPU-whole", 5) == "OK"
+    await server.operator.data(RELEASE, shard="s1")
+    assert await _claim(server, "s4", "GPU-whole", 2, 4) == "OK"
 
 
 async def test_a_vanished_device_stays_while_it_is_booked_and_leaves_afterwards(

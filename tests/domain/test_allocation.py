@@ -168,7 +168,7 @@ def test_a_power_that_is_no_amount_is_refused(number: float) -> None:
 
 def test_a_circle_of_parents_is_left_again() -> None:
     circle = room(gpu("a", parent_id=DeviceId("b")), gpu("b", parent_id=DeviceId("a")))
-    assert list(circle.holds(DeviceId("a"))) == ["a", "b"]
+    assert list(circle.holds(DeviceId("a"))) == ["a", "b", NODE]
 
 
 def test_a_refusal_names_what_is_wrong_with_the_atom_or_its_board() -> None:

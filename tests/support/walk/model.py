@@ -1,5 +1,6 @@
 """Rules 2 to 6 and 9 in plain Python: what a fleet of a few nodes must look like after every step."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -301,8 +302,10 @@ def total(*counted: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
 
 
 def _names(node: Node, device: str) -> set[str]:
+    """Return all names of the hardware that a device is of; what is no device any more has them too."""
     row = node.rows.get(device)
-    return {device, *([row.parent] if row is not None and row.parent else []), *({node.id} & node.rows.keys())}
+    whole = row.parent if row is not None else re.sub("/(s|gi|vf).*", "", device)
+    return {device, whole or device, node.id}
 
 
 def _without_overlap(rows: dict[str, Row], booked: dict[str, Row]) -> Iterator[tuple[str, Row]]:
