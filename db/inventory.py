@@ -1,15 +1,15 @@
 """Inventory on its way in: hash reports, section bytes, and the claim of what is ready to be applied."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from db.connections import Row
 from db.database import Transaction
-from db.tables.inventory import DUE, HELD, PENDING
+from db.tables.inventory import CONTESTED, DUE, HELD, PENDING
+from domain.device_plan import Waits
 from domain.hardware import IDENTITY_SECTIONS, RECENT_MINUTES
-from domain.ids import DeviceId, NodeId, TenantId
+from domain.ids import NodeId, TenantId
 
 # Rows are locked in order of their ids, liveness before inventory: batches that name the same nodes take turns, and
 # an unchanged heartbeat locks no inventory row.
@@ -75,7 +75,7 @@ returning n.node_id, m.names
 _CLAIM = f"""
 select i.node_id, i.tenant_id, i.reported, i.reported_at, i.applied, i.applied_digest, i.snapshot_id, n.trust,
     n.no_schedule_reasons, n.identity_key, n.hardware_key, n.hardware_key_trusted, n.hardware_conflict,
-    n.hardware_evidence, n.fingerprint, n.inventory_labels, n.accepted_gpus, i.held_by, i.due_at,
+    n.hardware_evidence, n.fingerprint, n.inventory_labels, n.accepted_gpus, i.held_by, i.contested, i.due_at,
     exists (
         select from inventory_snapshots s cross join unnest($3::text[]) w (name)
         where s.node_id = i.node_id and s.received_at > now() - make_interval(mins => $4) and s.id <> i.snapshot_id
@@ -95,9 +95,10 @@ join inventory_sections s using (node_id, name, sha256)
 """
 _APPLIED = """
 update node_inventory n set applied = n.reported, applied_digest = a.digest, applied_at = now(),
-    snapshot_id = a.snapshot_id, gpu_models_version = $5, replan = false, failed = null, failed_at = null, error = null,
-    held_by = array(select jsonb_array_elements_text($4::jsonb -> a.node_id)), due_at = a.due_at
-from unnest($1::text[], $2::text[], $3::text[], $6::timestamptz[]) as a (node_id, digest, snapshot_id, due_at)
+    snapshot_id = a.snapshot_id, gpu_models_version = $2, replan = false, failed = null, failed_at = null, error = null,
+    held_by = a.held_by, contested = a.contested, due_at = a.due_at
+from jsonb_to_recordset($1)
+    as a (node_id text, digest text, snapshot_id text, held_by text[], contested text[], due_at timestamptz)
 where n.node_id = a.node_id
 """
 _FAILED = """
@@ -109,12 +110,18 @@ _PLANNED = """
 i.applied_digest not like 'advisory:%'
     and not exists (select from nodes n where n.id = i.node_id and n.trust = 'tenant-controlled')
 """
+# What nobody has is its holder's as long as there is one: the node whose trusted key is this one's too.
 _REPLAN_CONFLICTS = f"""
 update node_inventory set replan = true
 where node_id in (
     select i.node_id from node_inventory i
-    join node_conditions c on c.node_id = i.node_id and c.type = 'DuplicateIdentity' and c.status = 'true'
-    where not i.replan and {_PLANNED}
+    where {CONTESTED} and not i.replan and {_PLANNED} and exists (
+        select from unnest(i.contested) c (device_id)
+        where not exists (select from devices d where d.id = c.device_id and d.node_id <> i.node_id)
+    ) and not exists (
+        select from nodes n join nodes h on h.hardware_key = n.hardware_key and h.hardware_key_trusted and h.id <> n.id
+        where n.id = i.node_id and n.hardware_conflict is not null
+    )
     order by i.node_id limit $1 for update of i skip locked
 )
 returning node_id
@@ -181,8 +188,7 @@ class Applied:
     node_id: NodeId
     digest: str
     snapshot_id: str
-    held_by: tuple[DeviceId, ...]
-    due_at: datetime | None
+    waits: Waits
 
 
 async def record_reports(tx: Transaction, tenant_id: TenantId, reports: Sequence[HashReport]) -> dict[NodeId, Row]:
@@ -233,15 +239,11 @@ async def section_contents(
 async def mark_applied(tx: Transaction, applied: Sequence[Applied], gpu_models_version: int) -> None:
     """Note the sets just applied, and the table of GPU models they were planned by."""
     if applied:
-        await tx.execute(
-            _APPLIED,
-            [each.node_id for each in applied],
-            [each.digest for each in applied],
-            [each.snapshot_id for each in applied],
-            {each.node_id: list(each.held_by) for each in applied if each.held_by},
-            gpu_models_version,
-            [each.due_at for each in applied],
-        )
+        rows = [
+            {"node_id": each.node_id, "digest": each.digest, "snapshot_id": each.snapshot_id, **asdict(each.waits)}
+            for each in applied
+        ]
+        await tx.execute(_APPLIED, rows, gpu_models_version)
 
 
 async def mark_failed(tx: Transaction, node_id: NodeId, hashes: Mapping[str, str], error: str) -> None:
@@ -260,7 +262,7 @@ async def replan_due(tx: Transaction, limit: int) -> int:
 
 
 async def replan_conflicts(tx: Transaction, limit: int) -> int:
-    """Make nodes pending whose devices another node owned: it may have let go of them. Returns how many."""
+    """Make nodes pending that report devices of which another node has let go. Returns how many."""
     return len(await tx.fetch(_REPLAN_CONFLICTS, limit))
 
 

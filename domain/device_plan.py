@@ -43,20 +43,28 @@ class DeviceConflict:
     owner: NodeId
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """What else than the node's next report changes a plan: when it comes, the node is to be planned anew.
+
+    `held_by` names the devices whose bookings keep the plan from what hardware and pool ask for, until one of those
+    bookings ends; `contested` the reported devices that another node has, until it lets go of one; `due_at` is a time.
+    """
+
+    held_by: tuple[DeviceId, ...] = ()
+    contested: tuple[DeviceId, ...] = ()
+    due_at: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class DevicePlan:
-    """The rows to write and to delete, and the ids that could not be taken, each sorted by id.
-
-    `held_by` names the devices whose bookings keep the plan from what hardware and pool ask for: once one of those
-    bookings ends, the node is to be planned anew, and so it is at `due_at`.
-    """
+    """The rows to write and to delete, and the ids that could not be taken, each sorted by id."""
 
     upsert: tuple[Device, ...]
     delete: tuple[DeviceId, ...]
     conflicts: tuple[DeviceConflict, ...]
-    held_by: tuple[DeviceId, ...] = ()
+    waits: Waits = field(default_factory=Waits)
     health: HealthPlan = field(default_factory=HealthPlan)
-    due_at: datetime | None = None
 
     @property
     def changes_anything(self) -> bool:
@@ -85,17 +93,18 @@ def plan_devices(
     found = findings(telling, terms.now, in_full=in_full)
     health = plan_health(terms.health, found, ours, bent, terms.now)
     planned = quarantine(bent, health.stands)
+    conflicts = tuple(
+        DeviceConflict(device.id, terms.owners[device.id])
+        for device in _by_id(shown)
+        if device.id in taken and device.parent_id not in taken
+    )
+    contested = tuple(conflict.device_id for conflict in conflicts)
     return DevicePlan(
         upsert=_by_id(device for device in planned.values() if ours.get(device.id) != device),
         delete=tuple(sorted(ours.keys() - planned.keys())),
-        conflicts=tuple(
-            DeviceConflict(device.id, terms.owners[device.id])
-            for device in _by_id(shown)
-            if device.id in taken and device.parent_id not in taken
-        ),
-        held_by=held_by,
+        conflicts=conflicts,
+        waits=Waits(held_by=held_by, contested=contested, due_at=due_at(telling, terms.now)),
         health=health,
-        due_at=due_at(telling, terms.now),
     )
 
 

@@ -11,7 +11,7 @@ from domain.conditions import Condition, Observed, inventory_conditions, merge_n
 from domain.device import MIB_PER_GIB, is_place_id
 from domain.device_conditions import device_conditions
 from domain.device_health import DeviceHealth
-from domain.device_plan import DevicePlan, Terms, plan_devices
+from domain.device_plan import DevicePlan, Terms, Waits, plan_devices
 from domain.devices import Device, DeviceClass
 from domain.diff import Change, ChangeType, diff
 from domain.digest import inventory_digest
@@ -33,8 +33,8 @@ class NodeState:
     """What is stored of a node.
 
     `applied` maps section names to the hashes of the last applied set (None: nothing was applied yet), `sections`
-    holds its documents. `held_by` and `due_at` are those of the last plan of its devices, `health` holds their
-    faults, `labels` are those from its inventory, `accepted_gpus` is how many GPUs it had when it was last accepted.
+    holds its documents. `waits` is what the last plan of its devices waits for, `health` holds their faults, `labels`
+    are those from its inventory, `accepted_gpus` is how many GPUs it had when it was last accepted.
     """
 
     node_id: NodeId
@@ -45,12 +45,11 @@ class NodeState:
     conditions: Mapping[str, Condition]
     identity_key: str
     hardware: Hardware
-    held_by: tuple[DeviceId, ...] = ()
+    waits: Waits = field(default_factory=Waits)
     labels: Mapping[str, str] = field(default_factory=dict)
     images: tuple[CachedImage, ...] = ()
     accepted_gpus: int | None = None
     health: tuple[DeviceHealth, ...] = ()
-    due_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +113,8 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
     reasons = merge_no_schedule_reasons(state.no_schedule_reasons, owned)
     labels = inventory_labels(state.labels, report.sections, _planned(state.devices, plan))
     images = plan_image_cache(state.images, report.sections)
-    stands = (state.hardware, state.no_schedule_reasons, state.held_by, state.due_at, dict(state.labels))
-    is_as_written = (hardware, reasons, plan.held_by, plan.due_at, labels) == stands
+    stands = (state.hardware, state.no_schedule_reasons, state.waits, dict(state.labels))
+    is_as_written = (hardware, reasons, plan.waits, labels) == stands
     if not is_new_set and not (plan.changes_anything or conditions or images) and is_as_written:
         return Unchanged()
     digest = inventory_digest(report.hashes)
@@ -151,7 +150,7 @@ def advisory_report(state: NodeState, report: Report) -> InventoryOutcome | Unch
         digest=digest,
         changed_sections=changed_sections,
         changes=changes,
-        devices=DevicePlan((), (), (), state.held_by, due_at=state.due_at),
+        devices=DevicePlan((), (), (), state.waits),
         conditions=(),
         no_schedule_reasons=state.no_schedule_reasons,
         hardware=state.hardware,

@@ -34,6 +34,7 @@ from db.inventory import Applied
 from db.nodes import DecidedNode, save_decided
 from db.snapshots import NewSnapshot
 from domain.compute_gpus import without_display_adapters
+from domain.device_plan import Waits
 from domain.devices import Device, hardware_of
 from domain.digest import inventory_digest
 from domain.division import UNPOOLED, Division, division_of
@@ -187,10 +188,10 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
         report = replace(claim.report, key_holders=_others(holders, claim))
         outcome = take_report(claim.state, report, trust, claim.row.applied_digest, now)
         noted = controlled
-        held_by, due_at = claim.state.held_by, claim.state.due_at
+        waits = claim.state.waits
         match outcome:
             case InventoryOutcome():
-                held_by, due_at = outcome.devices.held_by, outcome.devices.due_at
+                waits = outcome.devices.waits
                 if outcome.changed_sections:
                     snapshot_id = new_id_after("inv", snapshot_id)
                 decisions.append(_Decision(claim, outcome, SnapshotId(snapshot_id)))
@@ -202,7 +203,7 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
             case _:
                 assert_never(outcome)
         digest = marked(inventory_digest(claim.report.hashes), advisory=noted)
-        standing.append(Applied(claim.node_id, digest, snapshot_id, held_by, due_at))
+        standing.append(Applied(claim.node_id, digest, snapshot_id, waits))
     await _save(tx, decisions)
     await store.mark_applied(tx, standing, GPU_MODELS_VERSION)
 
@@ -265,11 +266,10 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 conditions={each.type: condition_store.condition_of(each) for each in conditions.get(row.node_id, [])},
                 hardware=hardware[row.node_id],
                 labels=row.inventory_labels,
-                held_by=tuple(row.held_by),
+                waits=Waits(held_by=tuple(row.held_by), contested=tuple(row.contested), due_at=row.due_at),
                 images=tuple(images[row.node_id]),
                 accepted_gpus=row.accepted_gpus,
                 health=tuple(health[row.node_id]),
-                due_at=row.due_at,
             ),
             Report(
                 hashes=row.reported,

@@ -30,6 +30,7 @@ UPDATED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
             "snapshot_id",
             "replan",
             "held_by",
+            "contested",
             "due_at",
             "gpu_models_version",
             "failed",

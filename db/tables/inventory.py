@@ -21,6 +21,9 @@ DUE = sa.text("due_at is not null")
 HELD = sa.text("held_by <> '{}'::text[]")
 """The plan of the node's devices waits for bookings to end."""
 
+CONTESTED = sa.text("contested <> '{}'::text[]")
+"""The node reports devices that another one has."""
+
 
 class NodeInventoryRow(SQLModel, table=True):
     """Where a node's inventory stands: each set is a map of section name to SHA-256."""
@@ -29,6 +32,7 @@ class NodeInventoryRow(SQLModel, table=True):
     __table_args__ = (
         sa.Index("node_inventory_pending_idx", "reported_at", postgresql_where=PENDING),
         sa.Index("node_inventory_held_idx", "node_id", postgresql_where=HELD),
+        sa.Index("node_inventory_contested_idx", "node_id", postgresql_where=CONTESTED),
         sa.Index("node_inventory_due_idx", "due_at", postgresql_where=DUE),
         {"postgresql_with": {"fillfactor": 70}},
     )
@@ -45,6 +49,8 @@ class NodeInventoryRow(SQLModel, table=True):
     replan: bool = columns.flag()
     # Devices whose bookings bend the plan: when one of them ends, the node is planned anew.
     held_by: list[str] = columns.texts()
+    # Devices of another node that it reports: when one of them is let go of, the node is planned anew.
+    contested: list[str] = columns.texts()
     # When it is planned anew though nothing was reported.
     due_at: Moment | None = columns.moment(nullable=True)
     # The version of the table of GPU names by which the set was planned.

@@ -146,9 +146,10 @@ async def test_what_waits_for_another_look_waits_while_a_tenant_has_the_node(dat
         for each in (other, node_id):
             await ingest(server.agent, each, {"gpus": {"enumeration": "complete", "gpus": [{"uuid": "GPU-shared"}]}})
             await apply_pending(database, utc_now)
-        assert (await conflicts(database).activate()).done == 1
-        await apply_pending(database, utc_now)
+        assert (await conflicts(database).activate()).done == 0
         await server.operator.data(SET, id=node_id, trust="TENANT_CONTROLLED")
+        await ingest(server.agent, other, {"gpus": {"enumeration": "complete", "gpus": []}})
+        await apply_pending(database, utc_now)
         async with database.transaction() as tx:
             await tx.execute("update node_inventory set due_at = now() where node_id = $1", node_id)
         assert (await conflicts(database).activate()).done == 0

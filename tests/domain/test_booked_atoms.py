@@ -57,7 +57,7 @@ def _next(
 ) -> tuple[dict[str, str], tuple[DeviceId, ...]]:
     """Return each device in a word, and what the plan is held by."""
     plan = _plan(before, sections, division, frozenset(booked))
-    return {each: _word(device) for each, device in sorted(_write(before, plan).items())}, plan.held_by
+    return {each: _word(device) for each, device in sorted(_write(before, plan).items())}, plan.waits.held_by
 
 
 def _word(device: Device) -> str:
@@ -110,9 +110,9 @@ def test_a_plan_that_bookings_bend_says_so_settles_and_straightens_when_they_end
     bent = _plan(rows, after, new, booked)
     held = _write(rows, bent)
     again = _plan(held, after, new, booked)
-    assert (again.upsert, again.delete, again.held_by) == ((), (), bent.held_by)
-    assert set(bent.held_by) <= booked
-    assert (held == free) == (not bent.held_by)
+    assert (again.upsert, again.delete, again.waits.held_by) == ((), (), bent.waits.held_by)
+    assert set(bent.waits.held_by) <= booked
+    assert (held == free) == (not bent.waits.held_by)
     assert _write(held, _plan(held, after, new, frozenset())) == free
 
 

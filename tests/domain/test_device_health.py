@@ -260,11 +260,11 @@ def test_a_registration_in_progress_is_remembered_from_its_first_sight() -> None
     pending = structs.replace(GPU, fabric=Fabric(state="in_progress"))
     first = _next(NEW, pending)
     assert first.causes == []
-    assert first.plan.due_at == first.now + FABRIC_PENDING_MAX
+    assert first.plan.waits.due_at == first.now + FABRIC_PENDING_MAX
     silent = _next(first, GPU, after=timedelta(minutes=5))
-    assert (silent.causes, silent.plan.due_at) == ([], None)
+    assert (silent.causes, silent.plan.waits.due_at) == ([], None)
     late = _next(silent, pending, after=timedelta(minutes=5))
-    assert (late.causes, late.plan.due_at) == (["GPU-1 FabricPending"], None)
+    assert (late.causes, late.plan.waits.due_at) == (["GPU-1 FabricPending"], None)
     assert late.health[0].message == f"its fabric registration is in progress since {first.now}"
     done = _next(late, structs.replace(GPU, fabric=Fabric(state="completed", status="success")))
     assert done.causes == []

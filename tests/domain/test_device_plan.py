@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.availability import Availability
-from domain.device_plan import DeviceConflict, DevicePlan, Terms, plan_devices
+from domain.device_plan import DeviceConflict, DevicePlan, Terms, Waits, plan_devices
 from domain.devices import Device, devices_of, hardware_of
 from domain.documents.disks import Disk, DisksSection
 from domain.documents.document import Section
@@ -102,8 +102,9 @@ def test_a_vanished_device_is_deleted_when_it_is_not_booked() -> None:
 
 def test_a_vanished_device_with_bookings_stays_as_missing_and_comes_back() -> None:
     booked = frozenset({DeviceId("GPU-2")})
+    held = Waits(held_by=(DeviceId("GPU-2"),))
     plan = _plan(_devices(BOTH), _gpus(ONE), booked=booked)
-    assert plan == DevicePlan((replace(_devices(BOTH)[1], healthy=False, missing=True),), (), (), (DeviceId("GPU-2"),))
+    assert plan == DevicePlan((replace(_devices(BOTH)[1], healthy=False, missing=True),), (), (), held)
     back = _plan(_write(_devices(BOTH), plan), BOTH, booked=booked)
     assert back == DevicePlan((_devices(BOTH)[1],), (), ())
 

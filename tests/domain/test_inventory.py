@@ -64,10 +64,9 @@ def _write(state: NodeState, report: Report, outcome: InventoryOutcome | Unchang
         devices=tuple(device for device in rows.values() if device.id not in outcome.devices.delete),
         conditions={**state.conditions, **{each.type: each for each in outcome.conditions}},
         hardware=outcome.hardware,
-        held_by=outcome.devices.held_by,
+        waits=outcome.devices.waits,
         labels=outcome.labels,
         health=outcome.devices.health.stands,
-        due_at=outcome.devices.due_at,
     )
 
 
