@@ -19,7 +19,7 @@ from domain.ids import DeviceId, NodeId
 devices: Final = table_of(DeviceRow)
 nodes: Final = table_of(NodeRow)
 _OF_NODES = "select * from devices where node_id = any ($1) order by node_id, id"
-_OWNERS = "select id, node_id, tenant_id from devices where id = any ($1)"
+_OWNERS = "select id, node_id, tenant_id, device_class from devices where id = any ($1)"
 _DELETE = "delete from devices where id = any ($1) and node_id = any ($2)"
 _FACTS: Final = tuple(field.name for field in fields(Device))
 
@@ -69,7 +69,7 @@ async def devices_of_nodes(tx: Transaction, node_ids: Sequence[NodeId]) -> list[
 
 
 async def owners_of(tx: Transaction, device_ids: Sequence[DeviceId]) -> list[Row]:
-    """Return (id, node_id, tenant_id) of these devices, of whatever tenant: a device has one owner in the world."""
+    """Return (id, node_id, tenant_id, device_class) of devices of whatever tenant: each has one owner in the world."""
     return await tx.fetch(_OWNERS, list(device_ids))
 
 

@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Final, assert_never
 
 from domain.device_plan import DeviceConflict
-from domain.devices import complete_classes
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, GpusSection
 from domain.gpu_names import UNNAMED_BOARDS, GpuKind, name_of
@@ -142,21 +141,14 @@ def inventory_conditions(
     sections: Mapping[str, Section],
     conflicts: Sequence[DeviceConflict],
     contested: Observed | None = None,
-    *,
-    decided: bool = False,
 ) -> tuple[Observed, ...]:
     """Say what a node's sections and the devices it could not take mean; a section that did not come says nothing.
 
-    `contested` says that the whole hardware is another node's too, `decided` that this was all there was and that it
-    has ended.
+    `contested` says that the whole hardware is another node's too.
     """
     gpus = section_of(sections, GpusSection)
     said = [] if gpus is None else [_inventory_degraded(gpus), *_gpu_model_unknown(gpus)]
-    if conflicts or contested is not None:
-        said.append(_duplicate_identity(conflicts, contested))
-    elif decided or _lists_devices_in_full(sections):
-        said.append(Observed("DuplicateIdentity", ConditionStatus.FALSE))
-    return tuple(said)
+    return (*said, _duplicate_identity(conflicts, contested))
 
 
 def _inventory_degraded(gpus: GpusSection) -> Observed:
@@ -191,6 +183,8 @@ def up_to(named: Sequence[str], count: int) -> str:
 
 
 def _duplicate_identity(conflicts: Sequence[DeviceConflict], contested: Observed | None) -> Observed:
+    if not conflicts and contested is None:
+        return Observed("DuplicateIdentity", ConditionStatus.FALSE)
     named = [f"{conflict.device_id} is a device of {conflict.owner}" for conflict in conflicts]
     devices = up_to(named, NAMED_MAX)
     if contested is None:
@@ -198,10 +192,3 @@ def _duplicate_identity(conflicts: Sequence[DeviceConflict], contested: Observed
     # Of two reasons the one that an operator cannot end by a word stands.
     reason = "DeviceOwnedElsewhere" if conflicts else contested.reason
     return replace(contested, reason=reason, message="; ".join(filter(None, (contested.message, devices))))
-
-
-def _lists_devices_in_full(sections: Mapping[str, Section]) -> bool:
-    """Say whether a duplicated device would have shown: every list of devices that came is complete."""
-    complete = complete_classes(sections)
-    came = {name for name in ("gpus", "nics", "disks") if name in sections}
-    return len(complete) == len(came) > 0

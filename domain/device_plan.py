@@ -25,19 +25,24 @@ _LISTED_WITH: Final = {DeviceClass.GPU_MIG: DeviceClass.GPU, DeviceClass.NIC_VF:
 class Terms:
     """On what terms hardware is planned: how the pool divides it, who owns reported devices, and which are booked.
 
-    `health` holds the node's faults as they are written.
+    `contested` names what the node reported before and another one has still, with its class; `health` holds the node's
+    faults as they are written.
     """
 
     now: datetime
     division: Division = UNPOOLED
     owners: Mapping[DeviceId, NodeId] = field(default_factory=dict)
     booked: AbstractSet[DeviceId] = frozenset()
+    contested: Mapping[DeviceId, DeviceClass] = field(default_factory=dict)
     health: tuple[DeviceHealth, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceConflict:
-    """A device that the node reports and another node owns: it is left alone."""
+    """A device that the node reports and another node owns: it is left alone.
+
+    It was reported earlier where the sections say nothing of it now: silence is not absence.
+    """
 
     device_id: DeviceId
     owner: NodeId
@@ -93,16 +98,12 @@ def plan_devices(
     found = findings(telling, terms.now, in_full=in_full)
     health = plan_health(terms.health, found, ours, bent, terms.now)
     planned = quarantine(bent, health.stands)
-    conflicts = tuple(
-        DeviceConflict(device.id, terms.owners[device.id])
-        for device in _by_id(shown)
-        if device.id in taken and device.parent_id not in taken
-    )
-    contested = tuple(conflict.device_id for conflict in conflicts)
+    told_again = {device.id for device in shown if device.id in taken and device.parent_id not in taken}
+    contested = tuple(sorted(told_again | _still_contested(node_id, ours, shown, sections, terms)))
     return DevicePlan(
         upsert=_by_id(device for device in planned.values() if ours.get(device.id) != device),
         delete=tuple(sorted(ours.keys() - planned.keys())),
-        conflicts=conflicts,
+        conflicts=tuple(DeviceConflict(device_id, terms.owners[device_id]) for device_id in contested),
         waits=Waits(held_by=held_by, contested=contested, due_at=due_at(telling, terms.now)),
         health=health,
     )
@@ -110,6 +111,24 @@ def plan_devices(
 
 def _by_id(devices: Iterable[Device]) -> tuple[Device, ...]:
     return tuple(sorted(devices, key=lambda device: device.id))
+
+
+def _still_contested(
+    node_id: NodeId,
+    ours: Mapping[DeviceId, Device],
+    shown: Sequence[Device],
+    sections: Mapping[str, Section],
+    terms: Terms,
+) -> set[DeviceId]:
+    """Return what another node has and the sections say nothing of."""
+    before = terms.contested.keys() - ours.keys() - {device.id for device in shown}
+    if not before:
+        return set()
+    # Which part is of which parent nobody knows: one whose parts are not listed may have them all.
+    unlisted = _LISTED_WITH.keys() if unlisted_parents(node_id, sections) else set()
+    listed = complete_classes(sections)
+    kinds = {each: terms.contested[each] for each in before}
+    return {each for each, kind in kinds.items() if kind in unlisted or _LISTED_WITH.get(kind, kind) not in listed}
 
 
 def _as_far_as_known(

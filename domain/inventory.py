@@ -20,7 +20,7 @@ from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Gpu, GpusSection
 from domain.events import PlannedEvent
 from domain.gpu_count import expected_gpus, gpu_count_mismatch
-from domain.hardware import Hardware, conflict_observed, is_about_hardware, next_hardware, seen_identity
+from domain.hardware import Hardware, conflict_observed, next_hardware, seen_identity
 from domain.hardware_key import Identity
 from domain.ids import DeviceId, NodeId
 from domain.inventory_labels import inventory_labels
@@ -57,7 +57,8 @@ class Report:
     """What the node reported, complete and decoded.
 
     `shown` is the `hardware_of` the sections, `owners` names the owner of every one of it that has one; `booked` those
-    of the node's devices that have live bookings; `division` and `gpus_in_policy` (how many it expects) are its pool's.
+    of the node's devices that have live bookings; `contested` are those it waits for that another node has still, by
+    class (their owners are in `owners` too); `division` and `gpus_in_policy` (how many it expects) are its pool's.
 
     `key_holders` names other nodes by the trusted hardware keys they have: at least the one that has the reported key.
     `came_back` says that the reported hardware was the node's shortly before what it has now. `identity` is the
@@ -69,6 +70,7 @@ class Report:
     shown: Sequence[Device]
     owners: Mapping[DeviceId, NodeId]
     booked: frozenset[DeviceId]
+    contested: Mapping[DeviceId, DeviceClass] = field(default_factory=dict)
     division: Division = UNPOOLED
     gpus_in_policy: int | None = None
     key_holders: Mapping[str, NodeId] = field(default_factory=dict)
@@ -104,7 +106,14 @@ def apply_report(state: NodeState, report: Report, now: datetime) -> InventoryOu
     seen = report.identity or seen_identity(state.hardware, report.sections)
     hardware = next_hardware(state.hardware, seen, report.key_holders, state.identity_key, report.sections)
     owners = _owners(state.node_id, report, hardware)
-    terms = Terms(now=now, division=report.division, owners=owners, booked=report.booked, health=state.health)
+    terms = Terms(
+        now=now,
+        division=report.division,
+        owners=owners,
+        booked=report.booked,
+        contested=report.contested,
+        health=state.health,
+    )
     plan = plan_devices(state.node_id, state.devices, report.shown, report.sections, terms)
     said = _said(state, report, plan, hardware)
     conditions = transition(state.conditions, said, now)
@@ -162,10 +171,9 @@ def advisory_report(state: NodeState, report: Report) -> InventoryOutcome | Unch
 def _said(state: NodeState, report: Report, plan: DevicePlan, hardware: Hardware) -> tuple[Observed, ...]:
     """Return what the report says of the node's conditions."""
     contested = conflict_observed(hardware, report.key_holders)
-    decided = is_about_hardware(state.conditions.get("DuplicateIdentity"))
     expected = expected_gpus(report.gpus_in_policy, state.accepted_gpus)
     return (
-        *inventory_conditions(report.sections, plan.conflicts, contested, decided=decided),
+        *inventory_conditions(report.sections, plan.conflicts, contested),
         *gpu_count_mismatch(section_of(report.sections, GpusSection), expected),
         *device_conditions(plan.health.stands),
     )

@@ -35,7 +35,7 @@ from db.nodes import DecidedNode, save_decided
 from db.snapshots import NewSnapshot
 from domain.compute_gpus import without_display_adapters
 from domain.device_plan import Waits
-from domain.devices import Device, hardware_of
+from domain.devices import Device, DeviceClass, hardware_of
 from domain.digest import inventory_digest
 from domain.division import UNPOOLED, Division, division_of
 from domain.documents.document import Section
@@ -249,7 +249,8 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
     reported = {NodeId(row.node_id): sections(NodeId(row.node_id), row.reported) for row in rows}
     hardware = {row.node_id: hardware_store.hardware_of(row) for row in rows}
     shown = {node_id: hardware_of(node_id, found) for node_id, found in reported.items()}
-    owned = await device_store.owners_of(tx, sorted({device.id for found in shown.values() for device in found}))
+    claimed = {device.id for found in shown.values() for device in found}
+    owned = await device_store.owners_of(tx, sorted(claimed.union(*(row.contested for row in rows))))
     owners = {tenant_id: _owners(owned, tenant_id) for tenant_id in {row.tenant_id for row in rows}}
     return [
         _Claim(
@@ -277,6 +278,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 shown=shown[NodeId(row.node_id)],
                 owners=owners[row.tenant_id],
                 booked=booked,
+                contested=_contested(owned, row),
                 division=pools.get(row.node_id, _NO_POOL).division,
                 gpus_in_policy=pools.get(row.node_id, _NO_POOL).gpu_count,
                 came_back=row.came_back,
@@ -310,6 +312,16 @@ def _others(holders: dict[str, tuple[NodeId, TenantId]], claim: _Claim) -> dict[
 def _owners(rows: list[Row], tenant_id: str) -> dict[DeviceId, NodeId]:
     """Return each device's owner, without telling one tenant of another's nodes."""
     return {DeviceId(row.id): NodeId(row.node_id) if row.tenant_id == tenant_id else _ELSEWHERE for row in rows}
+
+
+def _contested(owned: list[Row], row: Row) -> dict[DeviceId, DeviceClass]:
+    """Return what the node waits for and another one has still."""
+    waited_for = set(row.contested)
+    return {
+        DeviceId(device.id): DeviceClass(device.device_class)
+        for device in (owned if waited_for else ())
+        if device.id in waited_for and device.node_id != row.node_id
+    }
 
 
 def _pool(row: Row) -> _Pool:

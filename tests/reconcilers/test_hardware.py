@@ -90,8 +90,9 @@ async def test_a_key_waits_also_after_its_node_has_other_hardware(database: Data
         await _apply(database)
     await ingest(server.agent, first, machine("2"))
     await _apply(database)
-    await conflicts(database).activate()
+    assert (await conflicts(database).activate()).done == 1
     await _apply(database)
+    assert (await conflicts(database).activate()).done == 0
     nodes = await _nodes(server)
     assert nodes["first"]["hardwareKey"]["trusted"]
     assert not nodes["second"]["hardwareKey"]["trusted"]

@@ -70,6 +70,8 @@ class Node:
     advisory: bool = False
     snapshots: int = 0
     cards: dict[str, Card] = field(default_factory=dict)
+    contested: set[str] = field(default_factory=set)
+    """GPUs that it reported and another node has."""
     ports: dict[str, int] = field(default_factory=dict)
     disks: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
@@ -130,7 +132,7 @@ class Fleet:
     def _plan(self, node: Node) -> None:
         report = node.last
         assert report is not None
-        theirs = {uuid for uuid in report.cards if any(uuid in other.rows for other in self._others(node))}
+        theirs = {uuid for other in self._others(node) for uuid in other.rows}
         if report.says("gpus"):
             listed = {uuid: card for uuid, card in report.cards.items() if uuid not in theirs}
             node.cards = listed if report.enumeration == "complete" else {**node.cards, **listed}
@@ -141,13 +143,16 @@ class Fleet:
         if report.says("images"):
             node.images = report.images
         node.rows = self._held(node, self._divided(node))
-        self._judge(node, report, theirs)
+        in_full = report.says("gpus") and report.enumeration == "complete"
+        shown = set(report.cards) if report.says("gpus") else set()
+        node.contested = (shown if in_full else shown | node.contested) & theirs
+        self._judge(node, report)
         self._label(node, report)
 
     def _others(self, node: Node) -> Iterator[Node]:
         return (other for other in self.nodes.values() if other is not node)
 
-    def _judge(self, node: Node, report: Report, theirs: set[str]) -> None:
+    def _judge(self, node: Node, report: Report) -> None:
         said: dict[str, bool] = {}
         complete = report.enumeration == "complete"
         if report.says("gpus"):
@@ -155,11 +160,7 @@ class Fleet:
             unknown = any(card.family == "other" for card in report.cards.values())
             if unknown or complete:
                 said["GpuModelUnknown"] = unknown
-        lists = [name for name in ("gpus", "nics", "disks") if report.says(name)]
-        if report.says("gpus") and theirs:
-            said["DuplicateIdentity"] = True
-        elif lists and (complete or "gpus" not in lists):
-            said["DuplicateIdentity"] = False
+        said["DuplicateIdentity"] = bool(node.contested)
         node.conditions |= {name: holds for name, holds in said.items() if holds or name in node.conditions}
 
     def _label(self, node: Node, report: Report) -> None:
