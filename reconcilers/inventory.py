@@ -59,7 +59,6 @@ LANES: Final = 2
 PAUSE_SECONDS: Final = 1.0
 ERROR_LENGTH_MAX: Final = 2000
 
-REPLAN_PAUSE_SECONDS: Final = 10.0
 _ELSEWHERE: Final = NodeId("another tenant's node")
 _log = structlog.get_logger("inventory")
 
@@ -98,24 +97,6 @@ def inventory(database: Database, now: Callable[[], datetime]) -> Reconciler:
         return Activation(first.done + rest, more=False)
 
     return Reconciler("inventory", activate, PAUSE_SECONDS, database.inventory_pending)
-
-
-def conflicts(database: Database) -> Reconciler:
-    """Make the reconciler that has nodes planned anew for what no report tells.
-
-    Another node may have let go of their devices, a booking may have ended, or a time has come.
-    """
-
-    async def activate() -> Activation:
-        async with database.transaction() as tx:
-            replanned = await store.replan_conflicts(tx, BATCH_MAX)
-            replanned += await store.replan_released(tx, BATCH_MAX)
-            replanned += await store.replan_due(tx, BATCH_MAX)
-        if replanned:
-            database.inventory_pending.set()
-        return Activation(replanned, more=False)
-
-    return Reconciler("conflicts", activate, REPLAN_PAUSE_SECONDS)
 
 
 async def apply_pending(database: Database, now: Callable[[], datetime], limit: int = BATCH_MAX) -> Activation:

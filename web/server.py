@@ -17,8 +17,9 @@ from db.hints import Hints
 from db.inventory import retry_failed
 from db.migrate import migrate
 from db.replica import Replica
+from reconcilers.conflicts import conflicts
 from reconcilers.gpu_models import gpu_models
-from reconcilers.inventory import conflicts, inventory
+from reconcilers.inventory import inventory
 from reconcilers.loop import run
 from reconcilers.relay import relay
 from reconcilers.retention import retention

@@ -15,7 +15,8 @@ from domain.documents.images import Image, ImagesSection
 from domain.documents.os import OsSection
 from domain.documents.system import SystemSection
 from domain.sections import encode, gpu_uuid
-from reconcilers.inventory import apply_pending, conflicts
+from reconcilers.conflicts import conflicts
+from reconcilers.inventory import apply_pending
 from tests.domain import strategies
 from tests.support.booking import book, end_bookings
 from tests.support.rows import HISTORY, REPORTED, Rows, written_rows

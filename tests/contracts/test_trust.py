@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 from db.database import Database
-from reconcilers.inventory import apply_pending, conflicts
+from reconcilers.conflicts import conflicts
+from reconcilers.inventory import apply_pending
 from tests.support.server import RunningServer, applied, hello, ingest, report, running_server
 from web.app import utc_now
 

@@ -8,7 +8,8 @@ import pytest
 
 from db.database import Database
 from domain.gpu_findings import FABRIC_PENDING_MAX
-from reconcilers.inventory import apply_pending, conflicts
+from reconcilers.conflicts import conflicts
+from reconcilers.inventory import apply_pending
 from tests.support.booking import book, end_bookings
 from tests.support.server import RunningServer, hello, ingest, running_server
 from web.app import utc_now

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from db.database import Database
-from reconcilers.inventory import apply_pending, conflicts
+from reconcilers.conflicts import conflicts
+from reconcilers.inventory import apply_pending
 from tests.support.machines import machine
 from tests.support.server import RunningServer, hello, ingest, running_server
 from web.app import utc_now

@@ -11,7 +11,8 @@ from db.database import Database
 from domain.inventory import InventoryOutcome, NodeState, Unchanged
 from domain.trust import take_report
 from reconcilers import inventory
-from reconcilers.inventory import apply_pending, conflicts
+from reconcilers.conflicts import conflicts
+from reconcilers.inventory import apply_pending
 from reconcilers.loop import Activation
 from tests.support.server import STATUS, RunningServer, applied, hello, ingest, report, running_server
 from web.app import utc_now

@@ -8,7 +8,8 @@ import pytest
 
 from db.connections import Row
 from db.database import Database
-from reconcilers.inventory import apply_pending, conflicts
+from reconcilers.conflicts import conflicts
+from reconcilers.inventory import apply_pending
 from reconcilers.retention import retention
 from tests.support.booking import book, end_bookings
 from tests.support.server import STATUS, Client, RunningServer, hello, ingest, running_server

@@ -19,7 +19,8 @@ from db.identifiers import new_id
 from db.replica import Replica
 from domain.access import Role
 from domain.ids import TenantId
-from reconcilers.inventory import conflicts, inventory
+from reconcilers.conflicts import conflicts
+from reconcilers.inventory import inventory
 from reconcilers.loop import run
 from reconcilers.relay import relay
 from resolvers.context import Meter, Services

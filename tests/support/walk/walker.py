@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from db.database import Database
-from reconcilers.inventory import apply_pending, conflicts
+from reconcilers.conflicts import conflicts
+from reconcilers.inventory import apply_pending
 from tests.support.rows import Rows, written_rows
 from tests.support.server import RunningServer, hello
 from tests.support.walk.hardware import Card, Machine
