@@ -115,51 +115,64 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """A server with a client for every principal, and what it counts.
+
+    The siblings of a field that was refused before they began go on behind the answer: two servers with one meter
+    would be counted for each other.
+    """
+
+    clients: Mapping[str, Client]
+    counted: Counted
+
+
+@dataclass(frozen=True, slots=True)
 class Both:
-    """The servers, each with a client for every principal."""
+    """The servers."""
 
     world: World
-    counted: Counted
-    compiled: Mapping[Way, Mapping[str, Client]]
-    executed: Mapping[str, Client]
+    compiled: Mapping[Way, Side]
+    executed: Side
 
     async def ask(self, operation: Operation, principal: str, ways: Sequence[Way] = tuple(Way)) -> Answers:
         """Send an operation to all servers, or to those of some ways."""
         answers = {}
         with _unlogged(principal):
-            executed = await self._answer(self.executed[principal], operation)
+            executed = await self._answer(self.executed, principal, operation)
             for way in ways:
                 # What is missing after the first piece has been sent ends an answer in its middle.
                 if (principal, way) != (BROKEN, Way.STREAMED):
                     with _in_pieces(way):
-                        answers[way] = await self._answer(self.compiled[way][principal], operation)
+                        answers[way] = await self._answer(self.compiled[way], principal, operation)
         return Answers(operation, principal, executed, answers)
 
-    async def _answer(self, client: Client, operation: Operation) -> Answer:
-        self.counted.reads.clear()
-        self.counted.entrances.clear()
+    async def _answer(self, side: Side, principal: str, operation: Operation) -> Answer:
+        client, counted = side.clients[principal], side.counted
+        counted.reads.clear()
+        counted.entrances.clear()
         request = {"query": operation.query, "variables": dict(operation.variables), "operationName": operation.name}
         response = await client.http.post("/graphql", json=request, headers={"Authorization": f"Bearer {client.token}"})
         body = _body(response.text)
-        return Answer(response.status_code, body, tuple(self.counted.reads), tuple(self.counted.entrances))
+        return Answer(response.status_code, body, tuple(counted.reads), tuple(counted.entrances))
 
 
 @asynccontextmanager
 async def both_servers(database: Database) -> AsyncIterator[Both]:
     """Make the world, and run the servers; nothing moves while they run."""
     world = await make_world(database)
-    counted = Counted()
+    by_front, by_graph, by_field = Counted(), Counted(), Counted()
     async with (
-        running_server(database, reconcile=False, meter=counted) as front,
-        running_server(database, reconcile=False, meter=counted) as graph,
-        running_server(database, reconcile=False, meter=counted, compiled_reads=False) as executed,
+        running_server(database, reconcile=False, meter=by_front) as front,
+        running_server(database, reconcile=False, meter=by_graph) as graph,
+        running_server(database, reconcile=False, meter=by_field, compiled_reads=False) as executed,
     ):
         graph.app.user_middleware = [
             each for each in graph.app.user_middleware if cast("object", each.cls) is not Front
         ]
-        by_front = await _clients(database, front)
-        ways = {Way.GRAPH: await _clients(database, graph), Way.FRONT: by_front, Way.STREAMED: by_front}
-        yield Both(world, counted, ways, await _clients(database, executed))
+        fronts = Side(await _clients(database, front), by_front)
+        graphs = Side(await _clients(database, graph), by_graph)
+        ways = {Way.GRAPH: graphs, Way.FRONT: fronts, Way.STREAMED: fronts}
+        yield Both(world, ways, Side(await _clients(database, executed), by_field))
 
 
 async def _clients(database: Database, server: RunningServer) -> dict[str, Client]:
