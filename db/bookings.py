@@ -14,11 +14,10 @@ import asyncpg
 from db.connections import Row
 from db.database import Transaction
 from db.identifiers import new_id
-from domain.ids import AllocationId, DeviceId, NodeId, TenantId
+from domain.booked_atoms import Booked
+from domain.ids import AllocationId, BookingId, DeviceId, NodeId, TenantId
 from domain.room import Span
 
-# Whoever plans devices may have begun before a booking that was committed meanwhile.
-_BOOKED: Final = "select device_id from bookings where node_id = any ($1) and during @> clock_timestamp()"
 # Two requests of one shard wait for each other. What else takes the key waits for nothing worse.
 _LOCK_SHARD: Final = "select pg_advisory_xact_lock(hashtextextended($1::text || '/' || $2::text, 20260714))"
 _LOCK_NODE: Final = "select id from nodes where tenant_id = $1 and id = $2 for no key update"
@@ -26,6 +25,11 @@ _LOCK_NODE: Final = "select id from nodes where tenant_id = $1 and id = $2 for n
 _NOW: Final = "select clock_timestamp()"
 # The latter as the indexes have it (`db.tables.booking.ENDS`).
 _ENDS: Final = "not isempty(during) and coalesce(upper(during), 'infinity'::timestamptz)"
+# Whoever plans devices may have begun before a booking that was committed meanwhile.
+_BOOKED: Final = f"""
+select id, node_id, device_id, case when lower(during) > clock_timestamp() then lower(during) end as begins_at
+from bookings where node_id = any ($1) and {_ENDS} > clock_timestamp()
+"""  # noqa: S608 - ours
 _OF_SHARD: Final = f"""
 select a.id, a.node_id, a.request, a.power_w,
     array(select device_id from bookings where allocation_id = a.id order by device_id) as device_ids
@@ -106,9 +110,12 @@ class NewAllocation:
     request: Mapping[str, Any]
 
 
-async def booked_devices(tx: Transaction, node_ids: Sequence[NodeId]) -> set[DeviceId]:
-    """Return the devices with live bookings on these nodes: those held now; a later booking is not live yet."""
-    return {DeviceId(row.device_id) for row in await tx.fetch(_BOOKED, list(node_ids))}
+async def booked_of_nodes(tx: Transaction, node_ids: Sequence[NodeId]) -> dict[NodeId, list[Booked]]:
+    """Return what is booked of these nodes, now or for later."""
+    found: dict[NodeId, list[Booked]] = {node_id: [] for node_id in node_ids}
+    for row in await tx.fetch(_BOOKED, list(node_ids)):
+        found[NodeId(row.node_id)].append(Booked(BookingId(row.id), DeviceId(row.device_id), row.begins_at))
+    return found
 
 
 async def follow_devices(tx: Transaction, moved: Sequence[MovedDevice]) -> None:

@@ -131,8 +131,11 @@ update node_inventory set replan = true
 where node_id in (
     select i.node_id from node_inventory i
     where {HELD} and not i.replan and {_PLANNED} and exists (
-        select from unnest(i.held_by) h (device_id)
-        where not exists (select from bookings b where b.device_id = h.device_id and b.during @> now())
+        select from unnest(i.held_by) h (booking_id)
+        where not exists (
+            select from bookings b where b.id = h.booking_id and b.node_id = i.node_id and not isempty(b.during)
+                and coalesce(upper(b.during), 'infinity') > now()
+        )
     )
     order by i.node_id limit $1 for update of i skip locked
 )

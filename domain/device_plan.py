@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from domain.atoms import PLANNED_CLASSES, divide
-from domain.booked_atoms import hold_booked
+from domain.booked_atoms import Booked, hold_booked
 from domain.device import Device, DeviceClass
 from domain.device_health import DeviceHealth, HealthPlan, plan_health, quarantine
 from domain.device_match import adopt_ids
@@ -15,7 +15,7 @@ from domain.devices import complete_classes, unlisted_parents
 from domain.division import UNPOOLED, Division
 from domain.documents.document import Section
 from domain.gpu_findings import due_at, findings
-from domain.ids import DeviceId, NodeId
+from domain.ids import BookingId, DeviceId, NodeId
 from domain.last_known import is_lost, with_last_known
 
 _LISTED_WITH: Final = {DeviceClass.GPU_MIG: DeviceClass.GPU, DeviceClass.NIC_VF: DeviceClass.NIC}
@@ -32,7 +32,7 @@ class Terms:
     now: datetime
     division: Division = UNPOOLED
     owners: Mapping[DeviceId, NodeId] = field(default_factory=dict)
-    booked: AbstractSet[DeviceId] = frozenset()
+    booked: Sequence[Booked] = ()
     contested: Mapping[DeviceId, DeviceClass] = field(default_factory=dict)
     health: tuple[DeviceHealth, ...] = ()
 
@@ -52,11 +52,11 @@ class DeviceConflict:
 class Waits:
     """What else than the node's next report changes a plan: when it comes, the node is to be planned anew.
 
-    `held_by` names the devices whose bookings keep the plan from what hardware and pool ask for, until one of those
-    bookings ends; `contested` the reported devices that another node has, until it lets go of one; `due_at` is a time.
+    `held_by` names the bookings that keep the plan from what hardware and pool ask for, until one of them ends;
+    `contested` the reported devices that another node has, until it lets go of one; `due_at` is a time.
     """
 
-    held_by: tuple[DeviceId, ...] = ()
+    held_by: tuple[BookingId, ...] = ()
     contested: tuple[DeviceId, ...] = ()
     due_at: datetime | None = None
 
@@ -91,20 +91,21 @@ def plan_devices(
     told, silent = _as_far_as_known(node_id, free, ours, sections, terms.now)
     hardware = [*told, *silent]
     divided = {device.id: device for device in divide(node_id, hardware, terms.division)}
-    bent, held_by = hold_booked(divided, ours, terms.booked)
+    bent = hold_booked(divided, ours, terms.booked)
     gpus = [device for device in told if device.device_class is DeviceClass.GPU]
     telling = [gpu for gpu in gpus if not is_lost(gpu)]
     in_full = len(telling) == len(gpus) and DeviceClass.GPU in complete_classes(sections)
     found = findings(telling, terms.now, in_full=in_full)
-    health = plan_health(terms.health, found, ours, bent, terms.now)
-    planned = quarantine(bent, health.stands)
+    health = plan_health(terms.health, found, ours, bent.devices, terms.now)
+    planned = quarantine(bent.devices, health.stands)
     told_again = {device.id for device in shown if device.id in taken and device.parent_id not in taken}
     contested = tuple(sorted(told_again | _still_contested(node_id, ours, shown, sections, terms)))
+    times = [time for time in (bent.due_at, due_at(telling, terms.now)) if time is not None]
     return DevicePlan(
         upsert=_by_id(device for device in planned.values() if ours.get(device.id) != device),
         delete=tuple(sorted(ours.keys() - planned.keys())),
         conflicts=tuple(DeviceConflict(device_id, terms.owners[device_id]) for device_id in contested),
-        waits=Waits(held_by=held_by, contested=contested, due_at=due_at(telling, terms.now)),
+        waits=Waits(held_by=bent.held_by, contested=contested, due_at=min(times, default=None)),
         health=health,
     )
 

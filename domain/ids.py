@@ -11,6 +11,7 @@ DeviceId = NewType("DeviceId", str)
 SnapshotId = NewType("SnapshotId", str)
 EventId = NewType("EventId", str)
 AllocationId = NewType("AllocationId", str)
+BookingId = NewType("BookingId", str)
 
 Prefix = Literal["tenant", "tok", "site", "pool", "node", "inv", "evt", "alloc", "bkg", "sess", "req"]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from domain import events
+from domain.booked_atoms import Booked
 from domain.cached_images import CachedImage, ImageCachePlan, plan_image_cache
 from domain.changes.gpus import is_complete
 from domain.conditions import Condition, Observed, inventory_conditions, merge_no_schedule_reasons, transition
@@ -56,8 +57,8 @@ class NodeState:
 class Report:
     """What the node reported, complete and decoded.
 
-    `shown` is the `hardware_of` the sections, `owners` names the owner of every one of it that has one; `booked` those
-    of the node's devices that have live bookings; `contested` are those it waits for that another node has still, by
+    `shown` is the `hardware_of` the sections, `owners` names the owner of every one of it that has one; `booked` has
+    the node's bookings that have not ended; `contested` are those it waits for that another node has still, by
     class (their owners are in `owners` too); `division` and `gpus_in_policy` (how many it expects) are its pool's.
 
     `key_holders` names other nodes by the trusted hardware keys they have: at least the one that has the reported key.
@@ -69,7 +70,7 @@ class Report:
     sections: Mapping[str, Section]
     shown: Sequence[Device]
     owners: Mapping[DeviceId, NodeId]
-    booked: frozenset[DeviceId]
+    booked: Sequence[Booked]
     contested: Mapping[DeviceId, DeviceClass] = field(default_factory=dict)
     division: Division = UNPOOLED
     gpus_in_policy: int | None = None

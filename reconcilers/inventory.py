@@ -20,7 +20,7 @@ from db import hardware as hardware_store
 from db import images as image_store
 from db import inventory as store
 from db import snapshots as snapshot_store
-from db.bookings import booked_devices
+from db.bookings import booked_of_nodes
 from db.conditions import NodeCondition
 from db.connections import TRANSIENT, Row
 from db.database import Database, Transaction
@@ -222,7 +222,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
     conditions: dict[str, list[Row]] = {}
     for condition in await condition_store.conditions_of_nodes(tx, node_ids):
         conditions.setdefault(condition.node_id, []).append(condition)
-    booked = frozenset(await booked_devices(tx, node_ids))
+    booked = await booked_of_nodes(tx, node_ids)
     images = await image_store.images_of_nodes(tx, node_ids)
     health = await health_store.health_of_nodes(tx, node_ids)
     # In a statement after the claim's, which sees what was committed while the claim waited for its rows.
@@ -258,7 +258,7 @@ async def _load(tx: Transaction, rows: list[Row]) -> list[_Claim]:
                 sections=reported[NodeId(row.node_id)],
                 shown=shown[NodeId(row.node_id)],
                 owners=owners[row.tenant_id],
-                booked=booked,
+                booked=booked[NodeId(row.node_id)],
                 contested=_contested(owned, row),
                 division=pools.get(row.node_id, _NO_POOL).division,
                 gpus_in_policy=pools.get(row.node_id, _NO_POOL).gpu_count,

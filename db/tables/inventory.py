@@ -47,7 +47,7 @@ class NodeInventoryRow(SQLModel, table=True):
     applied_at: Moment | None = columns.moment(nullable=True)
     snapshot_id: str | None = columns.text(nullable=True)
     replan: bool = columns.flag()
-    # Devices whose bookings bend the plan: when one of them ends, the node is planned anew.
+    # Bookings that bend the plan: when one of them ends, the node is planned anew.
     held_by: list[str] = columns.texts()
     # Devices of another node that it reports: when one of them is let go of, the node is planned anew.
     contested: list[str] = columns.texts()

@@ -221,6 +221,57 @@ async def test_hardware_that_is_reserved_is_given_to_nobody_else_for_that_time_w
     assert await _claim(server, "s4", "GPU-whole", 2, 4) == "OK"
 
 
+async def _let_begin(database: Database) -> None:
+    """Let three hours pass for what is booked, and for what waits for it."""
+    async with database.transaction() as tx:
+        for table in ("bookings", "allocations"):
+            await tx.execute(
+                f"update {table} set during = tstzrange(lower(during) - interval '3 hours', "  # noqa: S608 - ours
+                "upper(during) - interval '3 hours')"
+            )
+        await tx.execute("update node_inventory set due_at = due_at - interval '3 hours'")
+
+
+async def test_a_reserved_slot_that_its_pool_took_away_waits_and_is_an_atom_while_it_is_held(
+    database: Database, server: RunningServer
+) -> None:
+    def flags(device: dict[str, Any]) -> tuple[bool, bool, bool]:
+        return device["bookable"], device["healthy"], device["missing"]
+
+    async def look_again() -> int:
+        planned = (await conflicts(database).activate()).done
+        await apply_pending(database, utc_now)
+        assert (await conflicts(database).activate()).done == 0
+        return planned
+
+    node_id = await _node(database, server, ONE_GPU)
+    pool_id = await _pool(server, "one", sharing="TIMESLICE")
+    await _assign(server, node_id, pool_id)
+    await apply_pending(database, utc_now)
+    for shard, slot in (("s1", "s3"), ("s2", "s2")):
+        assert await _claim(server, shard, f"GPU-whole/{slot}", 2, 4) == "OK"
+    await server.operator.data(UPDATE_POOL, id=pool_id, input={"sharing": "EXCLUSIVE"})
+    await apply_pending(database, utc_now)
+    waiting = {each: flags(device) for each, device in (await _devices(server, node_id)).items()}
+    reserved = (False, True, True)
+    assert waiting == {"GPU-whole": (True, True, False), "GPU-whole/s2": reserved, "GPU-whole/s3": reserved}
+    assert await _capacity(server, "gpu.slot") == (0, 2, 0)
+    assert await _claim(server, "s3", "GPU-whole/s3", 0, 1) == "CONFLICT"
+    assert await look_again() == 0
+
+    await server.operator.data(RELEASE, shard="s2")
+    assert await look_again() == 1
+    assert list(await _devices(server, node_id)) == ["GPU-whole", "GPU-whole/s3"]
+    await _let_begin(database)
+    assert await look_again() == 1
+    held = {each: flags(device) for each, device in (await _devices(server, node_id)).items()}
+    assert held == {"GPU-whole": (False, True, False), "GPU-whole/s3": (True, True, True)}
+    assert await _capacity(server, "gpu.slot") == (1, 0, 0)
+    await server.operator.data(RELEASE, shard="s1")
+    assert await look_again() == 1
+    assert await _atoms(server, node_id) == list(await _devices(server, node_id)) == ["GPU-whole"]
+
+
 async def test_a_vanished_device_stays_while_it_is_booked_and_leaves_afterwards(
     database: Database, server: RunningServer
 ) -> None:

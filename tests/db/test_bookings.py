@@ -1,15 +1,15 @@
-"""What is held, and what is not held yet or no more."""
+"""What is held, what is held only later, and what is held no more."""
 
 from datetime import timedelta
 
-from db.bookings import booked_devices
+from db.bookings import booked_of_nodes
 from db.database import Database
 from domain.ids import NodeId
 from tests.support.booking import book, end_bookings
 from tests.support.server import RunningServer, hello
 
 
-async def test_only_what_is_held_now_on_the_nodes_asked_for_is_booked(
+async def test_what_has_not_ended_on_the_nodes_asked_for_is_booked_now_or_for_later(
     database: Database, server: RunningServer
 ) -> None:
     ours, other = [NodeId(await hello(server.agent, name)) for name in ("ours", "other")]
@@ -18,6 +18,7 @@ async def test_only_what_is_held_now_on_the_nodes_asked_for_is_booked(
     await book(database, other, "GPU-4")
     await end_bookings(database, "GPU-2")
     async with database.transaction() as tx:
-        assert await booked_devices(tx, [ours]) == {"GPU-1"}
-        assert await booked_devices(tx, [ours, other]) == {"GPU-1", "GPU-4"}
-        assert await booked_devices(tx, []) == set()
+        found = await booked_of_nodes(tx, [ours, other])
+        assert await booked_of_nodes(tx, []) == {}
+    live = {node_id: {each.device_id: each.begins_at is None for each in of_node} for node_id, of_node in found.items()}
+    assert live == {ours: {"GPU-1": True, "GPU-3": False}, other: {"GPU-4": True}}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from hypothesis import given
@@ -19,9 +19,12 @@ from domain.documents.nics import Nic, NicsSection, Vf
 from domain.ids import DeviceId, NodeId
 from domain.pool import Sharing
 from tests.domain import strategies
+from tests.domain.bookings import booked as at_once
 
 NODE: Final = NodeId("node_00000000000000000000000001")
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
+SOON: Final = NOW + timedelta(minutes=2)
+"""Before anything else has its time."""
 MIG: Final = Division(Sharing.MIG)
 TWO: Final = Division(Sharing.TIMESLICE, 2)
 FOUR: Final = Division(Sharing.TIMESLICE, 4)
@@ -42,9 +45,14 @@ def _rows(devices: Iterable[Device]) -> Rows:
     return {device.id: device for device in devices}
 
 
-def _plan(rows: Rows, sections: Mapping[str, Section], division: Division, booked: AbstractSet[str]) -> DevicePlan:
-    held = frozenset(DeviceId(each) for each in booked)
-    terms = Terms(now=NOW, division=division, booked=held)
+def _plan(
+    rows: Rows,
+    sections: Mapping[str, Section],
+    division: Division,
+    booked: AbstractSet[str],
+    begins_at: datetime | None = None,
+) -> DevicePlan:
+    terms = Terms(now=NOW, division=division, booked=at_once(booked, begins_at))
     return plan_devices(NODE, list(rows.values()), hardware_of(NODE, sections), sections, terms)
 
 
@@ -54,7 +62,7 @@ def _write(rows: Rows, plan: DevicePlan) -> Rows:
 
 def _next(
     before: Rows, sections: Mapping[str, Section], division: Division, *booked: str
-) -> tuple[dict[str, str], tuple[DeviceId, ...]]:
+) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return each device in a word, and what the plan is held by."""
     plan = _plan(before, sections, division, frozenset(booked))
     return {each: _word(device) for each, device in sorted(_write(before, plan).items())}, plan.waits.held_by
@@ -114,6 +122,32 @@ def test_a_plan_that_bookings_bend_says_so_settles_and_straightens_when_they_end
     assert set(bent.waits.held_by) <= booked
     assert (held == free) == (not bent.waits.held_by)
     assert _write(held, _plan(held, after, new, frozenset())) == free
+
+
+@given(MACHINES, MACHINES, strategies.DIVISIONS, strategies.DIVISIONS, st.data())
+def test_what_is_booked_for_later_stays_in_nobodys_way_until_it_begins_and_is_then_as_if_it_were_booked_all_along(
+    before: dict[str, Section], after: dict[str, Section], old: Division, new: Division, data: st.DataObject
+) -> None:
+    rows = _rows(devices_of(NODE, before, old))
+    booked = data.draw(_booked(rows))
+    free = _write(rows, _plan(rows, after, new, frozenset()))
+    reserved = _plan(rows, after, new, booked, SOON)
+    kept = _write(rows, reserved)
+    again = _plan(kept, after, new, booked, SOON)
+    assert (again.upsert, again.delete, again.waits) == ((), (), reserved.waits)
+    added = kept.keys() - free.keys()
+    assert {each: kept[each] for each in free} == free
+    assert set(map(str, reserved.waits.held_by)) == added <= booked
+    assert not any(kept[each].bookable for each in added)
+    assert added == {
+        each
+        for each in booked - free.keys()
+        if rows[each].device_class is DeviceClass.NODE or rows[each].parent_id in free
+    }
+    assert _write(kept, _plan(kept, after, new, frozenset())) == free
+    begun = _plan(kept, after, new, booked & kept.keys())
+    assert (reserved.waits.due_at == SOON) == bool(begun.waits.held_by)
+    assert _write(kept, begun) == _write(rows, _plan(rows, after, new, booked & kept.keys()))
 
 
 def test_slots_that_the_pool_no_longer_has_stay_while_they_are_booked() -> None:

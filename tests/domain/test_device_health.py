@@ -32,6 +32,7 @@ from domain.gpu_findings import FABRIC_PENDING_MAX
 from domain.ids import DeviceId, NodeId
 from domain.pool import Sharing
 from tests.domain import strategies
+from tests.domain.bookings import booked as at_once
 from tests.domain.gpus import links
 
 NODE: Final = NodeId("node_00000000000000000000000001")
@@ -86,9 +87,7 @@ def _planned(
     division: Division = UNPOOLED,
     booked: frozenset[str] = frozenset(),
 ) -> Machine:
-    terms = Terms(
-        now=now, division=division, booked=frozenset(DeviceId(each) for each in booked), health=machine.health
-    )
+    terms = Terms(now=now, division=division, booked=at_once(booked), health=machine.health)
     shown = hardware_of(NODE, sections)
     plan = plan_devices(NODE, list(machine.devices.values()), shown, sections, terms)
     rows = {**machine.devices, **{device.id: device for device in plan.upsert}}

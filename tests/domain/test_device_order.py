@@ -20,6 +20,7 @@ from domain.documents.gpus import GpusSection
 from domain.documents.nics import NicsSection
 from domain.ids import NodeId
 from tests.domain import strategies
+from tests.domain.bookings import booked as at_once
 
 NODE = NodeId("node_00000000000000000000000001")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -95,7 +96,7 @@ def test_neither_plan_nor_health_depends_on_the_order_of_what_is_listed(  # noqa
     current, faults = list(written.upsert), list(written.health.stands)
     ids = sorted(device.id for device in current)
     booked = data.draw(st.frozensets(st.sampled_from(ids), max_size=3)) if ids else frozenset()
-    terms = Terms(now=NOW + timedelta(hours=1), division=new, booked=booked, health=tuple(faults))
+    terms = Terms(now=NOW + timedelta(hours=1), division=new, booked=at_once(booked), health=tuple(faults))
     plan = plan_devices(NODE, current, hardware_of(NODE, after), after, terms)
     shuffler.shuffle(current)
     shuffler.shuffle(faults)

@@ -16,8 +16,9 @@ from domain.documents.disks import Disk, DisksSection
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, Gpu, GpusSection, LinkWidth, MigInstance, Mode, NvLink
 from domain.documents.nics import Nic, NicsSection
-from domain.ids import DeviceId, NodeId
+from domain.ids import BookingId, DeviceId, NodeId
 from tests.domain import strategies
+from tests.domain.bookings import booked as at_once
 
 NODE: Final = NodeId("node_00000000000000000000000001")
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,7 +32,7 @@ def _plan(
     owners: Mapping[DeviceId, NodeId] | None = None,
     booked: AbstractSet[DeviceId] = frozenset(),
 ) -> DevicePlan:
-    terms = Terms(now=NOW, owners=owners or {}, booked=booked)
+    terms = Terms(now=NOW, owners=owners or {}, booked=at_once(booked))
     return plan_devices(NODE, current, hardware_of(NODE, sections), sections, terms)
 
 
@@ -102,7 +103,7 @@ def test_a_vanished_device_is_deleted_when_it_is_not_booked() -> None:
 
 def test_a_vanished_device_with_bookings_stays_as_missing_and_comes_back() -> None:
     booked = frozenset({DeviceId("GPU-2")})
-    held = Waits(held_by=(DeviceId("GPU-2"),))
+    held = Waits(held_by=(BookingId("GPU-2"),))
     plan = _plan(_devices(BOTH), _gpus(ONE), booked=booked)
     assert plan == DevicePlan((replace(_devices(BOTH)[1], healthy=False, missing=True),), (), (), held)
     back = _plan(_write(_devices(BOTH), plan), BOTH, booked=booked)

@@ -64,7 +64,7 @@ STATE: Final = NodeState(
 def _report(sections: Mapping[str, Section], *, came_back: bool = False) -> Report:
     hashes = dict.fromkeys(sections, "0" * 64)
     shown = hardware_of(NODE, sections)
-    return Report(hashes=hashes, sections=sections, shown=shown, owners={}, booked=frozenset(), came_back=came_back)
+    return Report(hashes=hashes, sections=sections, shown=shown, owners={}, booked=(), came_back=came_back)
 
 
 def test_a_key_that_nobody_has_is_trusted() -> None:

@@ -22,6 +22,7 @@ from domain.ids import DeviceId, NodeId
 from domain.inventory import InventoryOutcome, NodeState, Report, Unchanged, apply_report
 from domain.sections import encode
 from tests.domain import strategies
+from tests.domain.bookings import booked as at_once
 
 NODE: Final = NodeId("node_00000000000000000000000001")
 OTHER: Final = NodeId("node_00000000000000000000000002")
@@ -48,7 +49,7 @@ def _report(
 ) -> Report:
     hashes = {name: section_sha256(encode(section)) for name, section in sections.items()}
     shown = hardware_of(NODE, sections)
-    return Report(hashes=hashes, sections=sections, shown=shown, owners=owners or {}, booked=booked)
+    return Report(hashes=hashes, sections=sections, shown=shown, owners=owners or {}, booked=at_once(booked))
 
 
 def _write(state: NodeState, report: Report, outcome: InventoryOutcome | Unchanged) -> NodeState:

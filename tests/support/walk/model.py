@@ -214,16 +214,18 @@ class Fleet:
                 continue
             whole = rows.get(row.parent or "")
             if row.kind == "node":
-                kept[each] = replace(row, missing=True)
+                kept[each] = replace(row, bookable=True, missing=True)
             elif row.kind == "gpu.slot" and whole is not None:
                 kept[each] = Row(
                     "gpu.slot", row.parent, not whole.pending, whole.healthy, missing=True, pending=whole.pending
                 )
             else:
-                kept[each] = replace(row, healthy=False, missing=True)
+                kept[each] = replace(row, bookable=not row.pending, healthy=False, missing=True)
                 if row.parent and whole is None:
                     kept[row.parent] = replace(node.rows[row.parent], healthy=False, missing=True)
-        return dict(_without_overlap(kept, booked))
+        kept = dict(_without_overlap(kept, booked))
+        later = {device for booking in self.bookings.values() if booking.later for device in booking.places}
+        return kept | dict(_reserved(node.rows, kept, later - kept.keys()))
 
     # Who may have what.
 
@@ -307,6 +309,18 @@ def _names(node: Node, device: str) -> set[str]:
     row = node.rows.get(device)
     whole = row.parent if row is not None else re.sub("/(s|gi|vf).*", "", device)
     return {device, whole or device, node.id}
+
+
+def _reserved(before: dict[str, Row], rows: dict[str, Row], later: set[str]) -> Iterator[tuple[str, Row]]:
+    """Keep what is booked for later, as no atom, where it is the node or a part of what is there."""
+    for each, row in ((each, before[each]) for each in later & before.keys()):
+        whole = rows.get(row.parent or "")
+        if row.kind == "node":
+            yield each, replace(row, bookable=False, missing=True)
+        elif row.kind == "gpu.slot" and whole is not None:
+            yield each, Row("gpu.slot", row.parent, healthy=whole.healthy, missing=True, pending=whole.pending)
+        elif whole is not None:
+            yield each, replace(row, bookable=False, healthy=False, missing=True)
 
 
 def _without_overlap(rows: dict[str, Row], booked: dict[str, Row]) -> Iterator[tuple[str, Row]]:
