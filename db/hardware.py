@@ -29,7 +29,7 @@ order by c.id for update
 _LET_GO = """
 delete from devices d where d.node_id = $1 and not exists (
     select from bookings b join devices c on c.id = b.device_id
-    where d.id in (c.id, c.parent_id) and coalesce(upper(b.during), 'infinity') > now()
+    where d.id in (c.id, c.parent_id) and not isempty(b.during) and coalesce(upper(b.during), 'infinity') > now()
 )
 """
 _PLAN_ANEW = "update node_inventory set replan = true where node_id = any ($1)"

@@ -1,6 +1,7 @@
 """An operator's word on a duplicate identity."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from db.database import Database
 from reconcilers.conflicts import conflicts
 from reconcilers.inventory import apply_pending
+from tests.support.booking import book
 from tests.support.machines import machine
 from tests.support.server import Client, RunningServer, hello, ingest, running_server
 from web.app import utc_now
@@ -136,6 +138,18 @@ async def test_what_is_booked_is_not_pulled_from_under_its_booking(
     winner = await _node(server, second)
     assert winner["hardwareKey"]["trusted"]
     assert "GPU-1 is a device of" in winner["conditions"][0]["message"]
+
+
+async def test_what_was_released_before_it_began_keeps_no_device(
+    database: Database, server: RunningServer, pair: tuple[str, str]
+) -> None:
+    first, second = pair
+    await book(database, first, "GPU-1", after=timedelta(hours=1))
+    async with database.transaction() as tx:
+        await tx.execute("update bookings set during = 'empty'")
+    await server.operator.data(RESOLVE, id=second, keep=True)
+    await _apply(database)
+    assert "GPU-1" in {device["id"] for device in (await _node(server, second))["devices"]["nodes"]}
 
 
 async def test_there_is_nothing_to_resolve_where_nothing_waits(server: RunningServer, pair: tuple[str, str]) -> None:
