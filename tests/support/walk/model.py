@@ -275,6 +275,14 @@ class Fleet:
             counts["allocatable"] += usable or allocated or reserved
         return found
 
+    def free(self, node: Node, kind: str, *, later: bool) -> set[str]:
+        """Return the atoms of a class that a node has to give."""
+        return {
+            device
+            for device, row in node.rows.items()
+            if row.kind == kind and not self.is_taken(node, device, later=later) and self.defect(node, device) is None
+        }
+
     def answer(self, devices: tuple[str, ...], reasons: dict[str, set[str]], *, later: bool) -> str:
         """Return the code with which a request for these devices is answered."""
         nodes = [self.node_of(device) for device in devices]

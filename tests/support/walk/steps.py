@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.support.server import INGEST, RECORD, hash_of, hello, section
 from tests.support.walk.hardware import SECTIONS, Card, Report
-from tests.support.walk.model import CONTROLLED, MODELLED, Booking, Node
+from tests.support.walk.model import ATOMS, CONTROLLED, MODELLED, Booking, Node
 from tests.support.walk.walker import Walk
 
 KEYS: Final = ("zone", "rack", "tier")
@@ -122,16 +122,40 @@ async def allocate(walk: Walk) -> None:
     devices = tuple(walk.chance.sample(among, min(len(among), walk.chance.choice([1, 1, 2]))))
     later = walk.chance.random() < 0.3
     expected = walk.fleet.answer(devices, reasons, later=later)
+    code, _ = await _ask(walk, {"deviceIds": list(devices)}, later=later)
+    assert code == expected, (devices, later)
+
+
+async def allocate_any(walk: Walk) -> None:
+    """Ask for a number of devices of a class, on a node or on any."""
+    kind, count = walk.chance.choice(sorted(ATOMS)), walk.chance.choice([1, 1, 2])
+    later = walk.chance.random() < 0.3
+    among = walk.chance.choice([[walk.node], list(walk.fleet.nodes.values())])
+    free = [
+        walk.fleet.free(node, kind, later=later)
+        for node in among
+        if not walk.fleet.closed(node, await _reasons(walk, node))
+    ]
+    where = {"nodeId": among[0].id} if len(among) == 1 else {}
+    asked = {"count": count, "selector": {"class": kind.upper().replace(".", "_")}, **where}
+    code, devices = await _ask(walk, asked, later=later)
+    assert code == ("OK" if any(len(of_node) >= count for of_node in free) else "CONFLICT"), (asked, later)
+    assert code != "OK" or (len(devices) == count and any(devices <= of_node for of_node in free))
+
+
+async def _ask(walk: Walk, asked: dict[str, Any], *, later: bool) -> tuple[str, set[str]]:
+    """Ask for devices as a new shard, and note what it gets; return the code and the devices."""
     walk.shards += 1
-    now = datetime.now(UTC)
+    shard, now = f"s{walk.shards}", datetime.now(UTC)
     times = {"from": now + timedelta(hours=2)} if later else {"to": now + timedelta(hours=1)}
     during = {name: time.isoformat() for name, time in times.items()}
-    given = {"shardId": f"s{walk.shards}", "deviceIds": list(devices), "during": during}
-    assert await walk.operate(ALLOCATE, input=given) == expected, (devices, later)
-    if expected == "OK":
-        node = walk.fleet.node_of(devices[0])
-        assert node is not None
-        walk.fleet.bookings[f"s{walk.shards}"] = Booking(dict.fromkeys(devices, node.id), later)
+    answer = await walk.server.operator.send(ALLOCATE, input={"shardId": shard, "during": during, **asked})
+    if "errors" in answer:
+        return str(answer["errors"][0]["extensions"]["code"]), set()
+    devices = {device["id"] for device in answer["data"]["allocate"]["devices"]}
+    places = {device: node.id for node in walk.fleet.nodes.values() for device in devices & node.rows.keys()}
+    walk.fleet.bookings[shard] = Booking(places, later)
+    return "OK", devices
 
 
 async def _reasons(walk: Walk, node: Node) -> set[str]:
@@ -217,6 +241,7 @@ WEIGHTS: Final[dict[Step, int]] = {
     report: 7,
     heartbeat: 1,
     allocate: 8,
+    allocate_any: 3,
     release: 4,
     assign: 2,
     divide: 2,
