@@ -183,7 +183,8 @@ async def assign(walk: Walk) -> None:
 
 async def divide(walk: Walk) -> None:
     """Divide the nodes of a pool in another way."""
-    name = walk.chance.choice(sorted(walk.pools))
+    used = [node.pool for node in walk.fleet.nodes.values() if node.pool]
+    name = walk.chance.choice(sorted(used or walk.pools))
     pool = walk.fleet.pools[name]
     pool.sharing = walk.chance.choice(["EXCLUSIVE", "MIG", "TIMESLICE", "MPS"])
     pool.replicas = walk.chance.choice([None, 1, 3])
@@ -243,8 +244,8 @@ WEIGHTS: Final[dict[Step, int]] = {
     allocate: 8,
     allocate_any: 3,
     release: 4,
-    assign: 2,
-    divide: 2,
+    assign: 3,
+    divide: 5,
     trust: 2,
     end_advisory: 2,
     label: 1,
