@@ -12,12 +12,16 @@ from pathlib import Path
 import asyncpg
 import pytest
 import structlog
+from hypothesis import settings
 
 from db.database import Database
 from db.embedded import EmbeddedPostgres
 from db.migrate import migrate
 from tests.support.server import RunningServer, listening_server, running_server
 
+# No test asserts how long something takes: another one may run beside it.
+settings.register_profile("fleetgraph", deadline=None)
+settings.load_profile("fleetgraph")
 structlog.configure(
     processors=[
         structlog.processors.add_log_level,

@@ -55,7 +55,7 @@ def test_a_meter_counts_only_its_spans(own: OwnPostgres) -> None:
     meter = Meter(own.postmaster.pid)
     assert meter.spent() == Spent(0.0, 0.0, 0.0)
     with meter.span():
-        own.execute("select sum(hashint8(i)) from generate_series(1, 200000) i")
+        own.execute("select sum(hashint8(i)) from generate_series(1, 3000000) i")
     first = meter.spent()
     assert first.wall > first.client_cpu > 0
     assert first.database_cpu > 0
