@@ -99,8 +99,9 @@ class NvlinkError:
 class Fault:
     """A fault as one line tells it.
 
-    `address` is the PCI address as printed, `pci` the canonical one, None where no device can have it. `caused_by` is
-    the code of the Xid that this one follows, `recovery` the last value of Xid 154, `is_fatal` a switch's own word.
+    `address` is the PCI address as printed, empty where no line tells it; `pci` the canonical one, None where no device
+    can have it. `caused_by` is the code of the Xid that this one follows, `recovery` the last value of Xid 154,
+    `is_fatal` a switch's own word.
     """
 
     kind: FaultKind
@@ -187,9 +188,8 @@ def statements(message: str) -> Iterator[Statement]:
 
 def fallen_off(address: str, message: str) -> Fault:
     """Return the fault of a GPU that the driver says to have fallen off the bus, without an Xid."""
-    return Fault(
-        kind=FaultKind.FALLEN_OFF, code=FALLEN_OFF_CODE, address=address, pci=_canonical(address), message=message
-    )
+    pci = _canonical(address) if address else None
+    return Fault(kind=FaultKind.FALLEN_OFF, code=FALLEN_OFF_CODE, address=address, pci=pci, message=message)
 
 
 def _said(line: str) -> Iterator[Statement]:

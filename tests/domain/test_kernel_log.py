@@ -1,6 +1,7 @@
 """Records of a kernel log, in every form that one is kept in."""
 
 import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
