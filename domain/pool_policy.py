@@ -7,23 +7,26 @@ silently does not hold.
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 from domain.errors import InvalidInput
 from domain.pool import Sharing
+from domain.xid_rules import XidPolicy
 
 SLOTS_BY_TIMESLICE: Final = 4
 SLOTS_BY_MPS: Final = 10
 """Slots of a GPU where the policy does not say: MPS takes up to 48 clients, and NVIDIA's device plugin sets none."""
-_PLACE: Final = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
+_PLACE: Final = re.compile(r" - at (?:`key` in )?`\$\.?(?P<place>[^`]*)`$")
 
 Name = Annotated[str, Meta(min_length=1, max_length=255)]
 Scalar = Annotated[str, Meta(pattern="^[a-z][A-Za-z0-9.]{0,63}$")]
 Share = Annotated[float, Meta(gt=0, le=1)]
 Seconds = Annotated[int, Meta(ge=1, le=31_536_000)]
+XidCode = Annotated[str, Meta(pattern="^[1-9][0-9]{0,4}$")]
+XidOverride = Literal["event", "quarantine", "node_no_schedule", "node_alert"]
 
 
 class Check(StrEnum):
@@ -61,7 +64,7 @@ class PoolPolicy(_Part, frozen=True, forbid_unknown_fields=True, rename="camel",
 
     `overcommit` says by scalar (`memory`, `cores`) how much more than a host has may be given away, `lost_after` after
     how many seconds of silence a node is lost, `disruption_budget` which share of the pool may be out for remediation
-    at once, `mig_layout` the profiles of each GPU as NVML names them.
+    at once, `mig_layout` the profiles of each GPU as NVML names them, `xids` what a fault does here, by its code.
     """
 
     sharing: SharingPolicy = SharingPolicy()
@@ -75,6 +78,12 @@ class PoolPolicy(_Part, frozen=True, forbid_unknown_fields=True, rename="camel",
     hardware_profile: Name | None = None
     mig_layout: Annotated[tuple[Name, ...], Meta(max_length=64)] = ()
     tenant_root: Name | None = None
+    xids: Annotated[dict[XidCode, XidOverride], Meta(max_length=256)] = {}
+
+    @property
+    def xid_policies(self) -> dict[str, XidPolicy]:
+        """What faults do in this pool, by code, where it differs from the rules."""
+        return {code: XidPolicy(word) for code, word in self.xids.items()}
 
 
 def read_policy(document: Mapping[str, Any]) -> PoolPolicy:
@@ -84,7 +93,9 @@ def read_policy(document: Mapping[str, Any]) -> PoolPolicy:
     except msgspec.ValidationError as error:
         text = str(error)
         found = _PLACE.search(text)
-        place = found["place"].replace("[", ".").replace("]", "").removeprefix(".") if found else ""
+        place = (
+            found["place"].replace("[...]", "").replace("[", ".").replace("]", "").removeprefix(".") if found else ""
+        )
         raise InvalidInput(f"policy{'.' if place else ''}{place}: {_PLACE.sub('', text)}") from error
     repeated = [kind for number, kind in enumerate(policy.acceptance) if kind in policy.acceptance[:number]]
     if repeated:

@@ -7,6 +7,7 @@ import pytest
 from domain.errors import InvalidInput
 from domain.pool import Sharing
 from domain.pool_policy import Check, PoolPolicy, read_policy, slots_per_gpu
+from domain.xid_rules import XidPolicy
 
 
 def test_everything_may_be_left_out() -> None:
@@ -27,8 +28,10 @@ def test_a_whole_document_is_read() -> None:
             "hardwareProfile": "hgx-h100",
             "migLayout": ["3g.40gb", "3g.40gb"],
             "tenantRoot": "acme",
+            "xids": {"109": "event", "94": "quarantine"},
         }
     )
+    assert policy.xid_policies == {"109": XidPolicy.EVENT, "94": XidPolicy.QUARANTINE}
     assert policy.sharing.replicas == 48
     assert policy.expect.gpu_count == 8
     assert policy.acceptance == (Check.NVML, Check.DCGM)
@@ -46,6 +49,8 @@ def test_a_whole_document_is_read() -> None:
         ({"expect": {"gpuCount": 65}}, "policy.expect.gpuCount: Expected `int` <= 64"),
         ({"acceptance": ["diag.nvml", "diag.gpu"]}, "policy.acceptance.1: Invalid enum value 'diag.gpu'"),
         ({"acceptance": ["diag.nvml", "diag.nvml"]}, "policy.acceptance: 'diag.nvml' stands there twice"),
+        ({"xids": {"109": "clear"}}, "policy.xids: Invalid enum value 'clear'"),
+        ({"xids": {"Xid109": "event"}}, "policy.xids: Expected `str` matching regex"),
         ({"disruptionBudget": 0}, "policy.disruptionBudget: Expected `float` > 0"),
         ({"disruptionBudget": 5}, "policy.disruptionBudget: Expected `float` <= 1"),
     ],
