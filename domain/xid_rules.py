@@ -79,13 +79,18 @@ class XidSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     description: str
 
 
-class XidRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"xid_class": "class"}):
-    """A code. `immediate` and `later` are NVIDIA's words for what to do, `advice` ours."""
+class XidRule(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={"xid_class": "class", "recommended_action": "recommendedAction"},
+):
+    """A code. `immediate` and `later` are NVIDIA's words for what to do, `recommended_action` ours."""
 
     code: int
     xid_class: XidClass
     meaning: str
-    advice: str
+    recommended_action: str
     policy: XidPolicy
     name: str | None = None
     immediate: str | None = None

@@ -56,7 +56,7 @@ class Verdict:
     rule: str
     cause: str
     meaning: str
-    advice: str | None = None
+    recommended_action: str | None = None
     condition: str | None = None
     remedy: XidRemedy | None = None
     caused_by: str | None = None
@@ -90,7 +90,7 @@ def _xid(fault: Fault, known: Circumstances) -> Verdict:
         rule=_versioned(rule.id if rule else UNKNOWN),
         cause=f"Xid{fault.code}",
         meaning=rule.meaning if rule else _WHAT_UNKNOWN,
-        advice=rule.advice if rule else None,
+        recommended_action=rule.recommended_action if rule else None,
     )
     if fault.caused_by is not None:
         cause = f"Xid{fault.caused_by}"

@@ -34,7 +34,7 @@ def test_what_raises_a_condition_says_which_and_what_ends_it() -> None:
         raises = rule.policy in POLICIES and rule.policy not in {XidPolicy.NVLINK5, XidPolicy.RECOVERY_ACTION}
         assert (rule.condition is not None) == raises, rule.code
         assert rule.meaning
-        assert rule.advice
+        assert rule.recommended_action
     assert XID_RULES.by_code[63].condition == "RowRemapPending"
     assert XID_RULES.by_code[64].condition == "RowRemapFailed"
     assert XID_RULES.by_code[79].remedy is XidRemedy.REBOOT
