@@ -38,6 +38,7 @@ from agent.capture import capture as capture_host
 from agent.client import Connection, connect
 from agent.console import one_line_failures
 from agent.doctor import examine, render
+from agent.explain import explain_log
 from agent.failures import CaptureFailed, WronglyCalled
 from agent.gpus.deadline import collect_with_deadline
 from agent.host.files import Source
@@ -209,6 +210,7 @@ def capture(
 
 
 app.command()(simulate)
+app.command()(explain_log)
 
 
 @dataclass(frozen=True, slots=True)

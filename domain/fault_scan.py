@@ -113,8 +113,10 @@ class FaultScan:
         self._sequences: dict[int, int | None] = {}
 
     def _gap(self, record: Record, line: int) -> tuple[Gap, ...]:
+        if record.sequence is None:
+            return ()
         before, self._last_sequence = self._last_sequence, record.sequence
-        if before is None or record.sequence is None or record.sequence <= before + 1:
+        if before is None or record.sequence <= before + 1:
             return ()
         return (Gap(line, record.sequence - before - 1),)
 

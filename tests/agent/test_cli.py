@@ -225,3 +225,23 @@ def until_heard(server: FakeServer, process: subprocess.Popen[str], reports: int
             return
         time.sleep(0.01)
     raise AssertionError("the agent was not heard")
+
+
+def test_explain_log_tells_of_a_log_without_a_server(environment: dict[str, str], tmp_path: Path) -> None:
+    log_file = tmp_path / "kernel.log"
+    log_file.write_bytes(
+        b"4,5,100,-;NVRM: Xid (PCI:0000:18:00): 79, pid=41, name=\\x1b[2Jx, GPU has fallen off the bus.\n"
+        b"4,9,200,-;NVRM: Xid (PCI:0000:18:00 GPU-I:02): 13, bad \xff\\x1b[2J"
+    )
+    done = agent(environment, "explain-log", str(log_file), "--output", "json")
+    assert (done.returncode, done.stderr) == (0, "fleetgraph-agent: 3 records are missing before line 2\n")
+    first, second = map(json.loads, done.stdout.splitlines())
+    named = ("line", "kind", "code", "pci", "pid", "mig", "verdict", "caused_by")
+    assert [first[name] for name in named] == [1, "xid", 79, "00000000:18:00.0", 41, None, "node_no_schedule", None]
+    assert [second[name] for name in named] == [2, "xid", 13, "00000000:18:00.0", None, "gi2", "event", None]
+    assert first["rule"].startswith("xid.79/")
+    people = agent(environment, "explain-log", str(log_file))
+    assert "line 2: Xid 13 at 00000000:18:00.0 gi2\n  bad \N{REPLACEMENT CHARACTER}" in people.stdout
+    assert "\x1b" not in people.stdout
+    missing = agent(environment, "explain-log", str(tmp_path / "none"))
+    assert (missing.returncode, "cannot read" in missing.stderr) == (2, True)

@@ -183,8 +183,8 @@ def test_a_driver_that_is_loaded_is_that_of_what_follows() -> None:
 
 def test_records_that_are_missing_are_a_gap() -> None:
     scan = FaultScan()
-    assert told(scan, ["6,5,100,-;a", "6,6,101,-;a", "6,17,110,-;a"])[1] == [Gap(3, 10)]
-    assert scan.overrun(4) == Gap(4)
+    assert told(scan, ["6,5,100,-;a", "6,6,101,-;a", " SUBSYSTEM=pci", "6,17,110,-;a"])[1] == [Gap(4, 10)]
+    assert scan.overrun(5) == Gap(5)
     # How many an overrun lost is not counted again.
     assert told(scan, ["6,99,200,-;a"])[1] == []
 
