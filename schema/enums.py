@@ -14,6 +14,7 @@ from domain.gpu_names import GpuKind
 from domain.labels import LabelSource
 from domain.node import Connectivity, InventoryState, NodeRole, NodeState, Power, ProvisionState, Trust
 from domain.pool import PoolAgent, PoolClass, Sharing, SiteKind
+from domain.xid_rules import Severity, XidClass, XidPolicy, XidRemedy
 
 _DESCRIPTIONS: Final[dict[type[Enum], str]] = {
     Availability: "Why a fact has no value.",
@@ -34,10 +35,14 @@ _DESCRIPTIONS: Final[dict[type[Enum], str]] = {
     Sharing: "How a pool's GPUs are divided.",
     SiteKind: "Whose hardware a site holds.",
     Trust: "Whose word a node's reports are.",
+    XidClass: "What a code of the driver's Xids tells of.",
+    XidPolicy: "What a fault of the kernel log does to placement.",
+    XidRemedy: "What ends a fault of the kernel log.",
 }
 
 for _enum, _description in _DESCRIPTIONS.items():
     strawberry.enum(_enum, description=_description)
+strawberry.enum(Severity, name="XidSeverity", description="How severe a row of the NVLink 5 table is.")
 strawberry.enum(InventoryChangeType, name="InventoryChangeType", description="What kind of difference a change is.")
 
 __all__ = [
@@ -57,7 +62,11 @@ __all__ = [
     "PoolClass",
     "Power",
     "ProvisionState",
+    "Severity",
     "Sharing",
     "SiteKind",
     "Trust",
+    "XidClass",
+    "XidPolicy",
+    "XidRemedy",
 ]

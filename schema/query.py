@@ -8,6 +8,7 @@ import strawberry
 from resolvers import events as event_cases
 from resolvers import fleet_diff as diffs
 from resolvers import gpu_names, inventories, reading
+from resolvers import xid_catalog as xids
 from schema.arguments import After, First, Id
 from schema.compute_node import ComputeNode, NodeFilter, NodeOrder, node_order, node_query
 from schema.connections import Connection
@@ -20,6 +21,7 @@ from schema.scalars import Cursor
 from schema.site import Pool, Site
 from schema.snapshot import InventoryDiff, Snapshot, SnapshotRef, chosen
 from schema.summary import FleetSummary
+from schema.xid_catalog import XidRule
 
 
 @strawberry.type(description="Who asks.")
@@ -168,6 +170,17 @@ class Query:
     def gpu_models(self, info: Info) -> GpuModelTable:
         """Show the table."""
         return cast("GpuModelTable", gpu_names.gpu_model_table(info.context))
+
+    @strawberry.field(description="The rules by which faults of the kernel log are judged, by code.")
+    def xid_catalog(
+        self,
+        info: Info,
+        code: Annotated[
+            int | None, strawberry.argument(description="One code; without it all. A code without a rule has none.")
+        ] = None,
+    ) -> list[XidRule]:
+        """Show the rules."""
+        return cast("list[XidRule]", xids.xid_catalog(info.context, code))
 
     @strawberry.field(description="The place in the feed that this request reads at: subscribe with it as `after`.")
     def feed_cursor(self, info: Info) -> Cursor:

@@ -38,7 +38,7 @@ ROOTS = {
 FIELDS = [(kind, name) for kind, root in ROOTS.items() if root is not None for name in root.fields]
 NEEDS_NO_TENANT: set[str] = set()
 """Root fields that answer anybody; none so far."""
-LEFT_TO_THE_GRAPH = {"fleetDiff", "gpuModels", "inventoryDiff", "normalizeGpuProduct", "viewer"}
+LEFT_TO_THE_GRAPH = {"fleetDiff", "gpuModels", "inventoryDiff", "normalizeGpuProduct", "viewer", "xidCatalog"}
 """Root fields that are no compiled reads."""
 
 

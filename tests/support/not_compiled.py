@@ -12,6 +12,7 @@ NOT_COMPILED: Final[Mapping[str, str]] = {
     "Query.inventoryDiff": _NO_READ,
     "Query.normalizeGpuProduct": _NO_READ,
     "Query.viewer": _NO_READ,
+    "Query.xidCatalog": _NO_READ,
     "Snapshot.diff": _IN_PYTHON,
     "SnapshotSections.raw": _IN_PYTHON,
     "SnapshotSections.sha256": _IN_PYTHON,
