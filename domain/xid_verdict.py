@@ -7,7 +7,7 @@ from typing import Final, assert_never
 
 from domain.fault_scan import SeenFault
 from domain.kernel_faults import RECOVERY_CODE, Fault, FaultKind, NvlinkError
-from domain.nvlink5 import FOLLOW_154, RESET, Decoded, decode
+from domain.nvlink5 import FOLLOW_154, RESET, Decoded, decode, driver_branch
 from domain.xid_rules import XID_RULES, XidClass, XidPolicy, XidRemedy, XidRule
 
 CONSEQUENCE: Final = "xid.consequence"
@@ -129,7 +129,7 @@ def _nvlink5(verdict: Verdict, fault: Fault, driver_version: str | None) -> Verd
 
 def _doubt(found: Decoded, driver_version: str | None) -> str | None:
     told = [
-        "the driver is not known" if driver_version is None else "",
+        "the driver is not known" if driver_branch(driver_version) is None else "",
         "" if found.is_certain else "the most careful of the rows that may hold",
         "the Xid 154 that comes with it decides" if found.action == FOLLOW_154 else "",
     ]
