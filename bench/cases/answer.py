@@ -15,10 +15,9 @@ class Concluded:
 
 @dataclass(frozen=True, slots=True)
 class NoReader:
-    """The product does not read such files; with `later`, it will."""
+    """The product does not read such files."""
 
     why: str
-    later: bool = False
 
 
 Answer = Concluded | NoReader
@@ -34,6 +33,6 @@ class Rule:
     together: bool = False
 
 
-def no_reader(why: str, *, later: bool = False) -> Reader:
+def no_reader(why: str) -> Reader:
     """Make the reader of what is not read."""
-    return lambda _: NoReader(why, later)
+    return lambda _: NoReader(why)

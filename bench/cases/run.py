@@ -67,7 +67,7 @@ def _block(title: str, rule: Rule, files: Sequence[Path]) -> Block:
     match answer:
         case Concluded(how, lines):
             return Block(title, (f"[{how}]", *lines))
-        case NoReader(why, later):
-            return Block(title, (f"no reader{' yet' if later else ''}: {why}",))
+        case NoReader(why):
+            return Block(title, (f"no reader: {why}",))
         case _:
             assert_never(answer)

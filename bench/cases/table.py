@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from bench.cases import gpu_names, gpus, host, identifiers, identity, listings, nvml
+from bench.cases import gpu_names, gpus, host, identifiers, identity, kmsg, listings, nvml
 from bench.cases.answer import Rule, no_reader
 
 _TEXT: Final = "text of a tool for people; the product asks the kernel or the driver"
@@ -27,7 +27,8 @@ RULES: Final = (
     Rule("ib/sysfs-class-infiniband-*.txt", listings.infiniband),
     Rule("ib/*", no_reader(f"{_TEXT}; of an adapter it reads /sys/class/infiniband")),
     Rule("identity/placeholders.json", identity.placeholders),
-    Rule("kmsg/*", no_reader("kernel log is read from part 4 on", later=True)),
+    Rule("kmsg/*.jsonl", kmsg.entries),
+    Rule("kmsg/*", kmsg.log),
     Rule("SOURCES.md", no_reader("says where the files come from")),
 )
 

@@ -74,7 +74,7 @@ def test_every_file_has_its_block_and_none_is_an_error(tmp_path: Path, capsys: p
     printed = capsys.readouterr().out
     assert "== smi/two.xml\n    [read_smi_xml" in printed
     assert "== smi/torn.xml\n    refused (INVALID_INPUT): " in printed
-    assert "== kmsg/dmesg.log\n    no reader yet: kernel log is read from part 4 on\n" in printed
+    assert "== kmsg/dmesg.log\n    [explain-log]\n    1 lines, 1 of them records of the kernel; 1 faults\n" in printed
     assert "== other/thing\n    no reader: no rule" in printed
     assert printed.endswith("4 blocks; crashed: none\n")
 
@@ -313,3 +313,24 @@ def test_catalogs_of_names_are_read_with_the_memory_they_tell(tmp_path: Path) ->
         "GRID A100X-1-5CME - GRID-A100X-1-5CME other vgpu of A100",
         "not in the table: none",
     ]
+
+
+def test_lines_of_kernel_logs_are_concluded_under_each_driver_and_held_against_what_is_expected(tmp_path: Path) -> None:
+    link = "NVRM: Xid (PCI:0000:18:00): 145, RLW_REMAP Nonfatal XC0 i0 Link 10 (0x00000004 0x00000080)"
+    entries = [
+        {"line": link, "expect": {"xid": 145, "link": 11, "note": "…"}},
+        {"line": "NVRM: Xid (PCI:0000:18:00): 13", "expect": None},
+        {"line": "nothing", "expect": {"xid": 13}},
+        {"raw": "12,4,5,-;NVRM: Xid (PCI:0000:18:00): 79", "expect": {"facility": 1, "xid": None}},
+        {"raw": "EPIPE", "expect": {"note": "overrun"}},
+    ]
+    write(tmp_path, "kmsg/some.jsonl", "\n".join(map(json.dumps, entries)))
+    text = run(tmp_path)["kmsg/some.jsonl"]
+    assert "driver 570 xid 145 00000000:18:00.0 pid - 1x unknown of the gpu" in text
+    assert "driver 575 xid 145 00000000:18:00.0 pid - 1x quarantine Xid145 of the gpu gpu_reset" in text
+    assert "DIFFERS: link is 10, expected 11" in text
+    assert "DIFFERS: expected no fault" in text
+    assert "DIFFERS: expected {'xid': 13}" in text
+    assert text.count("DIFFERS") == 3
+    assert "record: facility 1, sequence 4, 5 µs" in text
+    assert "Gap(line=5, lost=None)" in text
