@@ -105,10 +105,13 @@ class Observed:
     message: str | None = None
 
 
-def transition(current: Mapping[str, Condition], observed: Iterable[Observed], now: datetime) -> tuple[Condition, ...]:
+def transition(
+    current: Mapping[str, Condition], observed: Iterable[Observed], now: datetime, *, advisory: bool = False
+) -> tuple[Condition, ...]:
     """Return the conditions that change, by type; the last word on a type counts.
 
-    `since` moves only with the status. A type that was never written and is false says nothing new.
+    `since` moves only with the status. A type that was never written and is false says nothing new. What is `advisory`
+    is recorded and keeps no work away.
     """
     changed = []
     for said in {each.type: each for each in observed}.values():
@@ -116,7 +119,8 @@ def transition(current: Mapping[str, Condition], observed: Iterable[Observed], n
         if known is None and said.status is ConditionStatus.FALSE:
             continue
         since = known.since if known is not None and known.status is said.status else now
-        condition = Condition(said.type, said.status, said.reason, said.message, since, said.type in NO_SCHEDULE)
+        no_schedule = said.type in NO_SCHEDULE and not advisory
+        condition = Condition(said.type, said.status, said.reason, said.message, since, no_schedule)
         if condition != known:
             changed.append(condition)
     return tuple(sorted(changed, key=lambda condition: condition.type))

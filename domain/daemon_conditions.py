@@ -1,0 +1,40 @@
+"""Conditions that a node's daemon reports: each is exactly what the last status report says (rule 8)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from domain.conditions import ConditionStatus, Observed
+
+DAEMON_TYPES: Final = (
+    "ForeignGpuExposure",
+    "PodResourcesUnavailable",
+    "KubernetesReleaseStuck",
+    "KubernetesReleasesUnreadable",
+    "KubernetesReleased",
+    "KubernetesTaintsDrift",
+    "FabricManagerDown",
+    "MPSDown",
+    "RebootRequired",
+    "HostManagedExternally",
+)
+
+
+def daemon_conditions(reported: Iterable[Observed]) -> tuple[Observed, ...]:
+    """Say of each type what a report says, and that it is false where the report has no word of it."""
+    said = {each.type: each for each in reported}
+    return tuple(said.get(kind) or Observed(kind, ConditionStatus.FALSE) for kind in DAEMON_TYPES)
+
+
+def not_the_daemons(reported: Iterable[Observed]) -> tuple[str, ...]:
+    """Return the reported types that are no daemon's to say: another source decides them, or nobody knows them yet."""
+    return tuple(sorted({each.type for each in reported} - {*DAEMON_TYPES}))
+
+
+def repeated(reported: Sequence[Observed]) -> str | None:
+    """Return a type of the daemon's that a report says twice, if there is one."""
+    seen: set[str] = set()
+    for each in reported:
+        if each.type in DAEMON_TYPES and each.type in seen:
+            return each.type
+        seen.add(each.type)
+    return None

@@ -1,0 +1,45 @@
+"""What is said of a node outside its inventory: from its conditions and what is observed to all that is written."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from domain import events
+from domain.conditions import Condition, Observed, merge_no_schedule_reasons, transition
+from domain.events import PlannedEvent
+from domain.ids import NodeId, TenantId
+from domain.node import Trust
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is stored of a node's conditions, by type, and of what keeps work off it."""
+
+    node_id: NodeId
+    tenant_id: TenantId
+    trust: Trust
+    conditions: Mapping[str, Condition]
+    no_schedule_reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What to write: the conditions that changed, every NoSchedule reason, and the events that tell it."""
+
+    conditions: tuple[Condition, ...]
+    no_schedule_reasons: tuple[str, ...]
+    events: tuple[PlannedEvent, ...]
+
+
+def observe(standing: Standing, said: Sequence[Observed], now: datetime, *, advisory: bool = False) -> Changed | None:
+    """Decide what observations change; None when all of it is written already.
+
+    Reasons that nothing is said of stay as they are. What is `advisory` is recorded, and is no reason.
+    """
+    conditions = transition(standing.conditions, said, now, advisory=advisory)
+    written = {**standing.conditions, **{condition.type: condition for condition in conditions}}
+    owned = [written[each.type] for each in said if each.type in written]
+    reasons = merge_no_schedule_reasons(standing.no_schedule_reasons, owned)
+    if not conditions and reasons == standing.no_schedule_reasons:
+        return None
+    return Changed(conditions, reasons, tuple(map(events.condition_changed, conditions)))
