@@ -6,6 +6,7 @@ from typing import Any
 
 from db.connections import Row
 from db.database import Transaction
+from db.liveness import SEEN
 from db.tables.inventory import CONTESTED, DUE, HELD, PENDING
 from domain.device_plan import Waits
 from domain.hardware import IDENTITY_SECTIONS, RECENT_MINUTES
@@ -13,27 +14,25 @@ from domain.ids import NodeId, TenantId
 
 # Rows are locked in order of their ids, liveness before inventory: batches that name the same nodes take turns, and
 # an unchanged heartbeat locks no inventory row.
-_RECORD = """
+_RECORD = f"""
 with input as (
-    select * from unnest($2::text[], $3::jsonb[]) as i (node_id, hashes)
+    select * from unnest($1::text[], $2::text[], $3::jsonb[], $4::float8[]) as i (tenant_id, node_id, hashes, skew)
 ), alive as materialized (
-    select l.node_id from node_liveness l join input i using (node_id)
-    where l.tenant_id = $1 order by l.node_id for update of l
-), seen as (
-    update node_liveness l set last_seen_at = now() from alive a where l.node_id = a.node_id
-), wanted as (
-    select i.node_id, i.hashes, array(
-        select h.key from jsonb_each_text(i.hashes) h
+    select l.node_id, l.away, i.hashes, i.skew from node_liveness l join input i using (tenant_id, node_id)
+    order by l.node_id for update of l
+), seen as ({SEEN}), wanted as (
+    select a.node_id, a.away, a.hashes, array(
+        select h.key from jsonb_each_text(a.hashes) h
         where not exists (
             select from inventory_sections s
-            where s.node_id = i.node_id and s.name = h.key and s.sha256 = h.value
+            where s.node_id = a.node_id and s.name = h.key and s.sha256 = h.value
         )
         order by h.key
     ) as missing
-    from input i join alive a using (node_id)
+    from alive a
 ), held as materialized (
     select n.node_id from node_inventory n join wanted w using (node_id)
-    where n.reported is distinct from w.hashes or n.missing <> '{}'
+    where n.reported is distinct from w.hashes or n.missing <> '{{}}'
     order by n.node_id for update of n
 ), noted as (
     update node_inventory n set reported = w.hashes, reported_at = now(), missing = w.missing
@@ -42,8 +41,10 @@ with input as (
         and (n.reported is distinct from w.hashes or n.missing is distinct from w.missing)
     returning n.node_id
 )
-select w.node_id, w.missing, exists (select from noted n where n.node_id = w.node_id) as changed from wanted w
-"""
+select w.node_id, w.missing, w.away is not null as is_back,
+    exists (select from noted n where n.node_id = w.node_id) as changed
+from wanted w
+"""  # noqa: S608 - text of ours
 _INGEST = """
 with input as (
     select * from unnest($2::text[], $3::text[], $4::text[], $5::bytea[], $6::jsonb[])
@@ -167,10 +168,12 @@ _RETRY_FAILED = "update node_inventory set failed = null where failed is not nul
 
 @dataclass(frozen=True, slots=True)
 class HashReport:
-    """The hashes that a node reports, by section name."""
+    """The hashes that a node reports, by section name, and by how many seconds its clock was ahead, when it told."""
 
+    tenant_id: TenantId
     node_id: NodeId
     hashes: Mapping[str, str]
+    skew_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +197,19 @@ class Applied:
     waits: Waits
 
 
-async def record_reports(tx: Transaction, tenant_id: TenantId, reports: Sequence[HashReport]) -> dict[NodeId, Row]:
-    """Note many nodes' hashes in one statement; returns (missing sections, changed) per node of the tenant.
+async def record_reports(tx: Transaction, reports: Sequence[HashReport]) -> dict[NodeId, Row]:
+    """Note many nodes' hashes in one statement; returns (missing, changed, is_back) per node that its tenant has.
 
-    Each node may stand once in `reports`. A report that changes nothing writes no inventory row.
+    Each node may stand once in `reports`. A report that changes nothing writes no inventory row. `is_back` says that
+    the node was unreachable or lost.
     """
-    nodes = [report.node_id for report in reports]
-    rows = await tx.fetch(_RECORD, tenant_id, nodes, [dict(report.hashes) for report in reports])
+    rows = await tx.fetch(
+        _RECORD,
+        [report.tenant_id for report in reports],
+        [report.node_id for report in reports],
+        [dict(report.hashes) for report in reports],
+        [report.skew_seconds for report in reports],
+    )
     return {NodeId(row.node_id): row for row in rows}
 
 

@@ -31,7 +31,7 @@ returning id
 """
 _SESSION = """
 insert into node_liveness (node_id, tenant_id, session_id, last_seen_at) values ($1, $2, $3, now())
-on conflict (node_id) do update set session_id = excluded.session_id, last_seen_at = excluded.last_seen_at
+on conflict (node_id) do update set session_id = excluded.session_id
 """
 # One version of a row whose every version costs an entry in each of its indexes.
 _DECIDED = """
@@ -86,7 +86,7 @@ class DecidedNode:
 
 
 async def register(tx: Transaction, tenant_id: TenantId, hello: Hello, arrival: Arrival) -> NodeId:
-    """Find the node with this identity or make it, and give it the session."""
+    """Find the node with this identity or make it, and give it the session; that it is heard of is noted apart."""
     found = await tx.value(
         _UPSERT,
         arrival.node_id,

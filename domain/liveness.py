@@ -11,6 +11,7 @@ from typing import Final
 from domain.conditions import ConditionStatus, Observed
 from domain.node import LEASE_SECONDS, Connectivity, Trust
 from domain.standing import Changed, Standing, observe
+from domain.texts import storable_time
 
 UNREACHABLE_SECONDS: Final = 120
 LOST_SECONDS: Final = 600
@@ -18,6 +19,8 @@ LOST_SECONDS: Final = 600
 SKEW_RAISED_SECONDS: Final = 10.0
 SKEW_CLEARED_SECONDS: Final = 5.0
 """Between them ClockSkew stays what it is: a report may be seconds on its way, and a figure at the line never flaps."""
+LISTENING_GAP_SECONDS: Final = 15.0
+"""Who has not noted for so long that it listens may have been away: a silence proves nothing until a lease later."""
 LIFECYCLE_TYPES: Final = ("NodeUnreachable", "ClockSkew")
 
 
@@ -53,6 +56,16 @@ class Lives:
 
     away: Connectivity | None
     changed: Changed | None
+
+
+def skew_seconds(sent_at: datetime | None, received_at: datetime) -> float | None:
+    """Return by how many seconds a sender's clock is ahead of ours; raises InvalidInput for what is no storable time.
+
+    The way here counts as behind, so that what is ahead is never the network's doing.
+    """
+    if sent_at is None:
+        return None
+    return round((storable_time("sentAt", sent_at) - received_at).total_seconds(), 3)
 
 
 def judge(

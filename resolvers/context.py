@@ -19,6 +19,7 @@ from domain.errors import Unauthenticated
 from domain.freshness import ANY, Freshness
 from domain.ids import TenantId
 from resolvers.feed import Feed
+from resolvers.reports import Reports
 
 
 class Entrance(StrEnum):
@@ -70,6 +71,7 @@ class Services:
     database: Database
     feed: Feed
     now: Callable[[], datetime]
+    reports: Reports
     compiled_reads: bool = True
     meter: Meter = field(default_factory=NoMeter)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -136,6 +138,10 @@ class Context:
         """Open the transaction of a use case; what was loaded before it is loaded anew afterwards."""
         async with self.services.database.transaction() as tx:
             yield tx
+        self.forget()
+
+    def forget(self) -> None:
+        """Load anew what was loaded: something was written."""
         self._loaders.clear()
 
     async def load(self, key: Hashable, load: Callable[[list[Any]], Awaitable[list[Any]]], item: Any) -> Any:  # noqa: ANN401 - whatever is loaded

@@ -4,23 +4,26 @@ import base64
 import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from db import inventory
 from db.identifiers import new_id
 from db.inventory import HashReport, ReceivedSection
 from db.labels import save_reported_labels
+from db.liveness import SignOfLife, hear
 from db.nodes import Arrival, Hello, register
 from domain import sections
 from domain.access import Permission
-from domain.errors import InvalidInput, InvalidSection, NotFound, Refusal
-from domain.ids import NodeId, has_prefix
+from domain.errors import InvalidInput, InvalidSection, Refusal
+from domain.ids import NodeId
+from domain.liveness import skew_seconds
 from domain.node import provision_state_at_join
 from domain.texts import given_text, required_text
 from resolvers.context import Context
 from resolvers.labels import LabelsAtHello, reported_labels
+from resolvers.slots import REPORTS_MAX, Places, Slot, answer, in_order
 
-REPORTS_MAX: Final = 1000
 ENTRIES_MAX: Final = 200
 FEATURES_MAX: Final = 64
 
@@ -35,20 +38,20 @@ class Greeted:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
-    """One entry's answer in a batch: names of sections, or why the entry was refused."""
-
-    node_id: str
-    sections: tuple[str, ...] = ()
-    refusal: Refusal | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class GivenHash:
     """A section's hash as given."""
 
     name: str
     sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenReport:
+    """A node's hashes as given, and the time by its clock as it sent them."""
+
+    node_id: str
+    hashes: Sequence[GivenHash]
+    sent_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,46 +76,48 @@ async def hello(
         node_id = await register(tx, tenant_id, given, arrival)
         await save_reported_labels(tx, node_id, said)
         if reported is None:
-            return Greeted(node_id, arrival.session_id, ())
-        rows = await inventory.record_reports(tx, tenant_id, [HashReport(node_id, reported)])
+            (row,) = await hear(tx, [SignOfLife(tenant_id, node_id)])
+        else:
+            row = (await inventory.record_reports(tx, [HashReport(tenant_id, node_id, reported)]))[node_id]
+    if row.is_back:
+        context.services.database.heard_again.set()
+    if reported is None:
+        return Greeted(node_id, arrival.session_id, ())
     _wake_reconciler(context)
-    return Greeted(node_id, arrival.session_id, tuple(rows[node_id].missing))
+    return Greeted(node_id, arrival.session_id, tuple(row.missing))
 
 
-async def record_hashes(context: Context, entries: Sequence[tuple[str, Sequence[GivenHash]]]) -> list[Slot]:
-    """Note what many nodes report, in one statement; the slots say which sections to send."""
+async def record_hashes(context: Context, entries: Sequence[GivenReport]) -> list[Slot]:
+    """Note what many nodes report, together with other requests' reports; the slots say which sections to send."""
     tenant_id = context.require(Permission.REPORT)
-    _refuse_long_batch(len(entries), REPORTS_MAX)
+    places = Places(len(entries), REPORTS_MAX)
+    now = context.services.now()
     reports: dict[int, HashReport] = {}
     slots: dict[int, Slot] = {}
-    first_place: dict[str, int] = {}
-    for place, (node_id, hashes) in enumerate(entries):
+    for place, given in enumerate(entries):
         try:
-            _refuse_bad_node(first_place, node_id, place)
-            reports[place] = HashReport(NodeId(node_id), _known_hashes(hashes))
+            places.take(place, given.node_id)
+            hashes, skew = _known_hashes(given.hashes), skew_seconds(given.sent_at, now)
+            reports[place] = HashReport(tenant_id, NodeId(given.node_id), hashes, skew)
         except Refusal as refusal:
-            slots[place] = Slot(node_id, refusal=refusal)
+            slots[place] = Slot(given.node_id, refusal=refusal)
     if reports:
-        async with context.transaction() as tx:
-            rows = await inventory.record_reports(tx, tenant_id, list(reports.values()))
-        for place, report in reports.items():
-            row = rows.get(report.node_id)
-            slots[place] = _answer(report.node_id, row.missing if row else None)
-        if any(row.changed and not row.missing for row in rows.values()):
-            _wake_reconciler(context)
-    return [slots[place] for place in range(len(entries))]
+        rows = await context.services.reports.heartbeats.submit(list(reports.values()))
+        context.forget()
+        for (place, report), row in zip(reports.items(), rows, strict=True):
+            slots[place] = answer(report.node_id, row.missing if row else None)
+    return in_order(slots)
 
 
 async def ingest_sections(context: Context, entries: Sequence[tuple[str, Sequence[GivenSection]]]) -> list[Slot]:
     """Verify and store many nodes' sections, in one statement; a bad entry stores nothing and fails nobody else."""
     tenant_id = context.require(Permission.REPORT)
-    _refuse_long_batch(len(entries), ENTRIES_MAX)
+    places = Places(len(entries), ENTRIES_MAX)
     received: dict[int, list[ReceivedSection]] = {}
     slots: dict[int, Slot] = {}
-    first_place: dict[str, int] = {}
     for place, (node_id, given) in enumerate(entries):
         try:
-            _refuse_bad_node(first_place, node_id, place)
+            places.take(place, node_id)
             received[place] = _verified(NodeId(node_id), given)
         except Refusal as refusal:
             slots[place] = Slot(node_id, refusal=refusal)
@@ -122,9 +127,9 @@ async def ingest_sections(context: Context, entries: Sequence[tuple[str, Sequenc
             stored = await inventory.store_sections(tx, tenant_id, flat)
         for place in received:
             node_id = entries[place][0]
-            slots[place] = _answer(node_id, stored.get(NodeId(node_id)))
+            slots[place] = answer(node_id, stored.get(NodeId(node_id)))
         _wake_reconciler(context)
-    return [slots[place] for place in range(len(entries))]
+    return in_order(slots)
 
 
 def _verified(node_id: NodeId, given: Sequence[GivenSection]) -> list[ReceivedSection]:
@@ -164,21 +169,6 @@ def _refuse_repeated_names(names: Sequence[str]) -> None:
             raise InvalidSection(name, "", f"named twice, at {names.index(name)} and {place}; once is expected")
 
 
-def _refuse_bad_node(first_place: dict[str, int], node_id: str, place: int) -> None:
-    if not has_prefix(node_id, "node"):
-        raise _no_node(node_id)
-    first = first_place.setdefault(node_id, place)
-    if first != place:
-        raise InvalidInput(
-            f"nodeId: entry {first} of this batch is already node {node_id!r}'s; send the next one later"
-        )
-
-
-def _refuse_long_batch(length: int, most: int) -> None:
-    if length > most:
-        raise InvalidInput(f"entries: {length}; at most {most} are taken at once")
-
-
 def _refuse_bad_texts(given: Hello) -> None:
     required_text("identityKey", given.identity_key)
     given_text("hostname", given.hostname)
@@ -191,16 +181,6 @@ def _refuse_bad_texts(given: Hello) -> None:
         raise InvalidInput(f"features: {len(given.features)}; at most {FEATURES_MAX} are taken")
     for feature in given.features:
         required_text("features", feature)
-
-
-def _answer(node_id: str, names: Sequence[str] | None) -> Slot:
-    if names is None:
-        return Slot(node_id, refusal=_no_node(node_id))
-    return Slot(node_id, tuple(names))
-
-
-def _no_node(node_id: str) -> NotFound:
-    return NotFound(f"no node {node_id[:64]!r}; say hello first")
 
 
 def _wake_reconciler(context: Context) -> None:

@@ -107,6 +107,9 @@ class ComputeNode(RowTyped, NodeInterface):
     generation: int = strawberry.field(description="Generation of its desired state.")
     observed_generation: int = strawberry.field(description="Generation its agent has observed.")
     last_seen_at: datetime | None = strawberry.field(description="When it was last heard of, by the server's clock.")
+    clock_skew_seconds: float | None = strawberry.field(
+        description="By how much its clock was ahead of the server's when it last told the time; behind is negative."
+    )
     agent_version: str | None = strawberry.field(description="Version of its agent.")
     protocol: str | None = strawberry.field(description="Protocol its agent speaks.")
     features: list[str] = strawberry.field(description="What its agent can do beyond the basics.")

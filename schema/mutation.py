@@ -1,17 +1,17 @@
 """The root of mutations."""
 
+from datetime import datetime
 from typing import Annotated, cast
 
 import strawberry
 
 from db.fleet import NewPool, NewSite
 from db.nodes import Hello
-from domain.errors import InvalidSection
 from domain.ids import SiteId
 from domain.node import LEASE_SECONDS
-from resolvers import allocations, fleet, identities, ingest, reading
+from resolvers import allocations, fleet, identities, ingest, reading, statuses
 from resolvers import labels as label_cases
-from resolvers.ingest import GivenHash, GivenSection, Slot
+from resolvers.ingest import GivenHash, GivenReport, GivenSection
 from resolvers.labels import LabelsAtHello
 from schema.allocating import AllocateInput, AllocateResult
 from schema.allocation import Allocation
@@ -22,6 +22,8 @@ from schema.labels import DriverInput, LabelInput, drivers_given, labels_given
 from schema.objects import Info
 from schema.scalars import Base64, Cursor
 from schema.site import Pool, PoolInput, PoolPatch, Site, SiteInput, policy_object
+from schema.slots import SlotError, slot_error
+from schema.status import StatusInput, StatusResult
 
 
 @strawberry.input(description="A section's hash.")
@@ -76,36 +78,15 @@ class HelloResult:
         return cast("Cursor", reading.here(info.context))
 
 
-@strawberry.type(description="Why one entry of a batch was refused.")
-class SlotError:
-    """A refusal in its slot."""
-
-    code: str = strawberry.field(description="Such as INVALID_INPUT or NOT_FOUND.")
-    message: str = strawberry.field(description="What is wrong, where, and what would be right.")
-    section: str | None = strawberry.field(description="The section it is about.")
-    place: str | None = strawberry.field(description="The place in the section, such as `gpus.3.uuid`.")
-
-
-def slot_error(slot: Slot) -> SlotError | None:
-    """Return a slot's refusal as GraphQL shows it."""
-    refusal = slot.refusal
-    if refusal is None:
-        return None
-    inside = refusal if isinstance(refusal, InvalidSection) else None
-    return SlotError(
-        code=refusal.code.value,
-        message=refusal.message,
-        section=inside.section if inside else None,
-        place=(inside.place or None) if inside else None,
-    )
-
-
 @strawberry.input(description="The hashes of a node's sections.")
 class HashReportInput:
     """One entry of recordInventoryHashes."""
 
     node_id: strawberry.ID = strawberry.field(description="The node.")
     hashes: list[SectionHashInput] = strawberry.field(description="All of its sections' hashes.")
+    sent_at: datetime | None = strawberry.field(
+        default=None, description="The time by the node's clock, by which its clock is compared with the server's."
+    )
 
 
 @strawberry.type(description="The answer to one hash report.")
@@ -185,10 +166,10 @@ class Mutation:
         entries: Annotated[list[HashReportInput], strawberry.argument(description="At most 1,000 nodes' hashes.")],
     ) -> list[HashReportResult]:
         """Note hashes and say which sections to send."""
-        given = [(entry.node_id, _hashes(entry.hashes)) for entry in entries]
+        given = [GivenReport(entry.node_id, _hashes(entry.hashes), entry.sent_at) for entry in entries]
         return [
             HashReportResult(
-                node_id=strawberry.ID(slot.node_id), request_sections=list(slot.sections), error=slot_error(slot)
+                node_id=strawberry.ID(slot.node_id), request_sections=list(slot.names), error=slot_error(slot)
             )
             for slot in await ingest.record_hashes(info.context, given)
         ]
@@ -205,8 +186,24 @@ class Mutation:
             for entry in entries
         ]
         return [
-            IngestResult(node_id=strawberry.ID(slot.node_id), stored=list(slot.sections), error=slot_error(slot))
+            IngestResult(node_id=strawberry.ID(slot.node_id), stored=list(slot.names), error=slot_error(slot))
             for slot in await ingest.ingest_sections(info.context, given)
+        ]
+
+    @strawberry.mutation(
+        description="Nodes say what their daemons see of them; one slot per entry, in order. A sign of life as well."
+    )
+    async def report_status(
+        self,
+        info: Info,
+        entries: Annotated[list[StatusInput], strawberry.argument(description="At most 1,000 nodes' reports.")],
+    ) -> list[StatusResult]:
+        """Take status reports."""
+        return [
+            StatusResult(
+                node_id=strawberry.ID(slot.node_id), ignored_conditions=list(slot.names), error=slot_error(slot)
+            )
+            for slot in await statuses.report_statuses(info.context, [entry.given() for entry in entries])
         ]
 
     @strawberry.mutation(description="Make a site.")

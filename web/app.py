@@ -13,6 +13,7 @@ from db.hints import Hints
 from db.replica import Replica
 from resolvers.context import Services
 from resolvers.feed import Feed
+from resolvers.reports import Reports
 from schema.compiled import CompiledOperations
 from schema.graph import Graph, build, core_schema
 from web.authentication import Authentication
@@ -40,7 +41,8 @@ async def open_services(
     """Make the process's services."""
     feed = Feed(database, hints)
     await feed.start()
-    yield Services(database, feed, utc_now, compiled_reads, Metrics(), replica=replica)
+    reports = Reports.to(database, utc_now)
+    yield Services(database, feed, utc_now, reports, compiled_reads, Metrics(), replica=replica)
 
 
 def application(services: Services, settings: Settings) -> Starlette:

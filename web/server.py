@@ -17,9 +17,11 @@ from db.hints import Hints
 from db.inventory import retry_failed
 from db.migrate import migrate
 from db.replica import Replica
+from domain.liveness import Patience
 from reconcilers.conflicts import conflicts
 from reconcilers.gpu_models import gpu_models
 from reconcilers.inventory import inventory
+from reconcilers.liveness import liveness, reachable
 from reconcilers.loop import run
 from reconcilers.relay import relay
 from reconcilers.retention import retention
@@ -72,6 +74,7 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
         inventory(database, utc_now),
         conflicts(database),
         gpu_models(database),
+        liveness(database, Patience(settings.unreachable_after, settings.lost_after), utc_now),
         retention(database, settings.event_retention, utc_now),
     )
     async with background(*(run(loop) for loop in loops)):
@@ -183,5 +186,6 @@ async def serving(settings: Settings, *, reconcile: bool) -> AsyncIterator[tuple
             if reconcile:
                 await stack.enter_async_context(reconciling(database, hints, settings))
             _, address = await stack.enter_async_context(listening(services, settings))
+            await stack.enter_async_context(background(run(reachable(database))))
             _log.info("listening", address=address)
             yield database, address

@@ -8,6 +8,9 @@ from typing import Any, Literal
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from domain.liveness import LOST_SECONDS, UNREACHABLE_SECONDS
+from domain.node import LEASE_SECONDS
+
 
 class Settings(BaseSettings):
     """What the server can be told."""
@@ -39,6 +42,17 @@ class Settings(BaseSettings):
         default=None, description="The first operator token, taken at the first start; else one is made and shown once."
     )
     event_retention: timedelta = Field(default=timedelta(days=7), description="How long the event log is kept.")
+    unreachable_after: int = Field(
+        default=UNREACHABLE_SECONDS,
+        ge=LEASE_SECONDS,
+        description="Seconds of silence after which a node is unreachable; it is disconnected after "
+        f"{LEASE_SECONDS} already.",
+    )
+    lost_after: int = Field(
+        default=LOST_SECONDS,
+        ge=LEASE_SECONDS,
+        description="Seconds of silence after which a node is lost, where its pool's policy has no `lostAfter`.",
+    )
     body_bytes_max: int = Field(default=32 * 2**20, ge=1024, description="Largest request body, before decompression.")
     decompressed_bytes_max: int = Field(
         default=64 * 2**20, ge=1024, description="Largest request body, after decompression."

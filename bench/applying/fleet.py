@@ -71,11 +71,11 @@ async def _report(tx: Transaction, tenant_id: TenantId, batch: Sequence[tuple[Ma
         arrival = Arrival(new_id("sess"), NodeId(new_id("node")), provision_state_at_join(checks=0))
         node_id = await register(tx, tenant_id, _hello(material, state), arrival)
         hashes = {entry.name: entry.sha256 for entry in inventory.hashes}
-        reports.append(HashReport(node_id, hashes))
+        reports.append(HashReport(tenant_id, node_id, hashes))
         for name, content in inventory.contents.items():
             document = sections.as_json(sections.verify(name, hashes[name], content))
             received.append(ReceivedSection(node_id, name, hashes[name], content, document))
-    await record_reports(tx, tenant_id, reports)
+    await record_reports(tx, reports)
     await store_sections(tx, tenant_id, received)
 
 

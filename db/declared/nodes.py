@@ -53,7 +53,8 @@ CONNECTIVITY: Final[Expression] = sa.case(
         _liveness.c.last_seen_at > sa.func.now() - sa.literal_column(f"interval '{LEASE_SECONDS} seconds'"),
         _constant(Connectivity.CONNECTED),
     ),
-    else_=_constant(Connectivity.DISCONNECTED),
+    # What a longer silence is, the reconciler says: it knows whether anybody listened.
+    else_=sa.func.coalesce(_liveness.c.away, _constant(Connectivity.DISCONNECTED), type_=sa.Text),
 )
 STATE: Final[Expression] = sa.case(
     (_is(nodes.c.provision_state, ProvisionState.RETIRED), _constant(NodeState.RETIRED)),
@@ -108,6 +109,7 @@ NODES: Final = declare(
         joins=(Joined(_liveness, _liveness.c.node_id == nodes.c.id),),
         expressions={
             "last_seen_at": _liveness.c.last_seen_at,
+            "clock_skew_seconds": _liveness.c.clock_skew_seconds,
             "connectivity": CONNECTIVITY,
             "state": STATE,
             "schedulable": sa.func.cardinality(_REASONS) == sa.literal_column("0", sa.Integer),

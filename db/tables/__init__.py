@@ -12,7 +12,7 @@ from db.tables.event import EventRow, FeedHeadRow, OutboxRow
 from db.tables.fleet import PoolRow, SiteRow
 from db.tables.image import CachedImageRow
 from db.tables.inventory import NodeInventoryRow, SectionRow, SnapshotRow
-from db.tables.node import ConditionRow, LivenessRow, NodeRow
+from db.tables.node import ConditionRow, ListeningRow, LivenessRow, NodeRow
 
 metadata = SQLModel.metadata
 
@@ -33,6 +33,7 @@ __all__ = [
     "DeviceRow",
     "EventRow",
     "FeedHeadRow",
+    "ListeningRow",
     "LivenessRow",
     "NodeInventoryRow",
     "NodeRow",

@@ -1,7 +1,7 @@
 """Nodes: the wide row that changes rarely, and the narrow one that changes with every heartbeat."""
 
 import sqlalchemy as sa
-from sqlmodel import SQLModel
+from sqlmodel import Field, SQLModel
 
 from db.tables import columns
 from db.tables.columns import Moment
@@ -85,12 +85,30 @@ class LivenessRow(SQLModel, table=True):
     tenant_id: str = columns.text()
     session_id: str | None = columns.text(nullable=True)
     last_seen_at: Moment | None = columns.moment(nullable=True)
+    # What its silence is said to be, unreachable or lost, until the next sign of life.
+    away: str | None = columns.text(nullable=True)
+    # By how much its clock was ahead of the server's when it last told the time.
+    clock_skew_seconds: float | None = Field(sa_type=sa.Double, nullable=True)
+
+
+class ListeningRow(SQLModel, table=True):
+    """The one row that says since when nodes can be heard without a gap, and when somebody last listened."""
+
+    __tablename__ = "listening"
+    __table_args__ = (sa.CheckConstraint("singleton", name="single_row"),)
+
+    singleton: bool = Field(primary_key=True, sa_column_kwargs={"server_default": sa.true()})
+    since: Moment = columns.moment(now=True)
+    at: Moment = columns.moment(now=True)
 
 
 class ConditionRow(SQLModel, table=True):
     """A typed condition of a node."""
 
     __tablename__ = "node_conditions"
+    __table_args__ = (
+        sa.Index("node_conditions_holding_idx", "type", "node_id", postgresql_where=sa.text("status = 'true'")),
+    )
 
     node_id: str = columns.reference("nodes.id", primary_key=True, on_delete="CASCADE")
     type: str = columns.text_key()

@@ -1,0 +1,81 @@
+"""What nodes' conditions are and what keeps work off them, written together with the events that tell it."""
+
+from collections.abc import Sequence
+
+from db.conditions import NodeCondition, condition_of, conditions_of_nodes, save_conditions
+from db.connections import Row
+from db.database import Transaction
+from db.events import NewEvent, write_events
+from domain.conditions import Condition
+from domain.ids import NodeId, TenantId
+from domain.node import Trust
+from domain.standing import Changed, Standing
+
+_NODES = """
+select n.id as node_id, n.tenant_id, n.trust, n.no_schedule_reasons
+from unnest($1::text[], $2::text[]) i (tenant_id, id) join nodes n using (tenant_id, id)
+order by n.id
+"""
+# In order of their ids, so that batches that name the same nodes take turns.
+_LOCKED = f"{_NODES} for no key update of n"
+# Only where it differs: each version of a node's row costs an entry in every index.
+_SAVE = """
+update nodes n set no_schedule_reasons = s.reasons
+from (
+    select node_id, array(select jsonb_array_elements_text(reasons)) as reasons
+    from jsonb_each($1) as r (node_id, reasons)
+) s
+where n.id = s.node_id and n.no_schedule_reasons <> s.reasons
+"""
+
+
+async def standings(tx: Transaction, nodes: Sequence[Row]) -> dict[NodeId, Standing]:
+    """Return what is stored of the conditions of nodes, whose (node_id, tenant_id, trust, no_schedule_reasons) it has.
+
+    What is to be changed must be locked by whoever read those rows.
+    """
+    known: dict[str, dict[str, Condition]] = {row.node_id: {} for row in nodes}
+    for row in await conditions_of_nodes(tx, list(known)):
+        known[row.node_id][row.type] = condition_of(row)
+    return {
+        NodeId(row.node_id): Standing(
+            node_id=NodeId(row.node_id),
+            tenant_id=TenantId(row.tenant_id),
+            trust=Trust(row.trust),
+            conditions=known[row.node_id],
+            no_schedule_reasons=tuple(row.no_schedule_reasons),
+        )
+        for row in nodes
+    }
+
+
+async def standings_of(
+    tx: Transaction, nodes: Sequence[tuple[TenantId, NodeId]], *, locked: bool
+) -> dict[NodeId, Standing]:
+    """Return the same of those nodes that their tenant has; `locked` keeps them as they are until the end."""
+    tenants, ids = [tenant_id for tenant_id, _ in nodes], [node_id for _, node_id in nodes]
+    return await standings(tx, await tx.fetch(_LOCKED if locked else _NODES, tenants, ids))
+
+
+async def save_changes(tx: Transaction, changes: Sequence[tuple[Standing, Changed]]) -> None:
+    """Write what changed of nodes' conditions and reasons, with the events that tell it."""
+    if not changes:
+        return
+    await save_conditions(
+        tx,
+        [
+            NodeCondition(standing.tenant_id, standing.node_id, condition)
+            for standing, changed in changes
+            for condition in changed.conditions
+        ],
+    )
+    reasons = {standing.node_id: list(changed.no_schedule_reasons) for standing, changed in changes}
+    await tx.execute(_SAVE, reasons)
+    await write_events(
+        tx,
+        [
+            NewEvent(standing.tenant_id, standing.node_id, event.type, event.payload)
+            for standing, changed in changes
+            for event in changed.events
+        ],
+    )

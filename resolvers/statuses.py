@@ -1,0 +1,75 @@
+"""Status reports: what nodes' daemons say of them beside their inventory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from db.liveness import SignOfLife
+from domain.access import Permission
+from domain.conditions import Observed
+from domain.daemon_conditions import not_the_daemons, repeated
+from domain.errors import InvalidInput, Refusal
+from domain.ids import NodeId
+from domain.liveness import skew_seconds
+from domain.texts import given_text, required_text
+from resolvers.context import Context
+from resolvers.reports import StatusReport
+from resolvers.slots import REPORTS_MAX, Places, Slot, answer, in_order
+
+CONDITIONS_MAX: Final = 256
+MESSAGE_LENGTH_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class GivenStatus:
+    """A status report as given; None leaves the conditions as they are."""
+
+    node_id: str
+    conditions: Sequence[Observed] | None
+    sent_at: datetime | None = None
+
+
+async def report_statuses(context: Context, entries: Sequence[GivenStatus]) -> list[Slot]:
+    """Take what many nodes say of themselves, together with other requests' reports.
+
+    The slots name the types of conditions that are no daemon's to say.
+    """
+    tenant_id = context.require(Permission.REPORT)
+    places = Places(len(entries), REPORTS_MAX)
+    now = context.services.now()
+    reports: dict[int, StatusReport] = {}
+    slots: dict[int, Slot] = {}
+    for place, given in enumerate(entries):
+        try:
+            places.take(place, given.node_id)
+            sign = SignOfLife(tenant_id, NodeId(given.node_id), skew_seconds(given.sent_at, now))
+            reports[place] = StatusReport(sign, _known_conditions(given.conditions))
+        except Refusal as refusal:
+            slots[place] = Slot(given.node_id, refusal=refusal)
+    if reports:
+        heard = await context.services.reports.statuses.submit(list(reports.values()))
+        context.forget()
+        for (place, report), is_there in zip(reports.items(), heard, strict=True):
+            left_out = not_the_daemons(report.conditions or ())
+            slots[place] = answer(report.node_id, left_out if is_there else None)
+    return in_order(slots)
+
+
+def _known_conditions(given: Sequence[Observed] | None) -> tuple[Observed, ...] | None:
+    if given is None:
+        return None
+    if len(given) > CONDITIONS_MAX:
+        raise InvalidInput(f"conditions: {len(given)}; at most {CONDITIONS_MAX} are taken")
+    for place, each in enumerate(given):
+        required_text(f"conditions.{place}.type", each.type)
+        given_text(f"conditions.{place}.reason", each.reason or None)
+        message = each.message or ""
+        if len(message) > MESSAGE_LENGTH_MAX or "\0" in message:
+            raise InvalidInput(
+                f"conditions.{place}.message: at most {MESSAGE_LENGTH_MAX} characters without U+0000 are taken"
+            )
+    twice = repeated(given)
+    if twice is not None:
+        raise InvalidInput(f"conditions: {twice!r} stands there twice; once is expected")
+    return tuple(given)
