@@ -5,7 +5,8 @@ from typing import Final
 
 from msgspec import UNSET
 
-from agent.wire import PROTOCOL, Hello, Label
+from agent.wire import Hello, Label
+from domain.protocol import PROTOCOL
 
 AGENT_VERSION: Final = version("fleetgraph")
 

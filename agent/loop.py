@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from time import monotonic
 from typing import Final, Protocol
 
@@ -32,6 +33,10 @@ _NO_ENTRY: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.INVALID
 _log = structlog.get_logger(__name__)
 
 
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Host(Protocol):
     """The machine as the loop sees it; the calls block."""
 
@@ -47,13 +52,14 @@ class Host(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How often things happen, in seconds, and the clock and randomness behind them."""
+    """How often things happen, in seconds, and the clocks and the randomness behind them."""
 
     heartbeat: float = HEARTBEAT_SECONDS
     rescan: float = RESCAN_SECONDS
     settle: float = SETTLE_SECONDS
     retry_incomplete: float = RETRY_INCOMPLETE_SECONDS
     clock: Callable[[], float] = monotonic
+    now: Callable[[], datetime] = _utc_now
     fraction: Callable[[], float] = random.random
 
     def jittered(self, seconds: float) -> float:
@@ -125,7 +131,8 @@ class Agent:
 
     async def _beat(self, session: _Session) -> _Session:
         inventory = (await self._newest()).inventory
-        (answer,) = await self._client.record_hashes([HashReport(node_id=session.node_id, hashes=inventory.hashes)])
+        report = HashReport(node_id=session.node_id, hashes=inventory.hashes, sent_at=self._timing.now())
+        (answer,) = await self._client.record_hashes([report])
         if answer.error is not None:
             raise refused_slot(answer.error)
         await self._send(session.node_id, inventory, answer.request_sections)

@@ -3,6 +3,7 @@
 Source: the mutations for agents in the project's schema.
 """
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -13,7 +14,6 @@ REPORTS_MAX: Final = 1000
 ENTRIES_MAX: Final = 200
 BODY_BYTES_MAX: Final = 24 * 1024 * 1024
 """The server takes 32 MiB; the rest is for the document and what JSON adds."""
-PROTOCOL: Final = "1"
 
 HELLO: Final = """mutation Hello($input: HelloInput!) {
   hello(input: $input) { node { id } sessionId requestSections leaseSeconds }
@@ -70,10 +70,11 @@ class Hello(Message, frozen=True, omit_defaults=True):
 
 
 class HashReport(Message, frozen=True):
-    """The hashes of a node's sections."""
+    """The hashes of a node's sections, and the time by the node's clock."""
 
     node_id: str
     hashes: tuple[SectionHash, ...]
+    sent_at: datetime | UnsetType = UNSET
 
 
 class SectionContent(Message, frozen=True):

@@ -14,11 +14,10 @@ from domain.node import Connectivity
 from domain.pool_policy import read_policy
 from domain.standing import Standing
 from reconcilers.loop import Activation, Reconciler
+from reconcilers.sweep import sweep
 
-BATCH_MAX: Final = 500
 PAUSE_SECONDS: Final = 5.0
 REACHABLE_PAUSE_SECONDS: Final = 5.0
-# Two that look at once would write the same; this spares one of them the look.
 _LOCK: Final = 0x666C_6565_7403
 
 
@@ -36,18 +35,11 @@ def reachable(database: Database) -> Reconciler:
 def liveness(database: Database, patience: Patience, now: Callable[[], datetime]) -> Reconciler:
     """Make the reconciler of NodeUnreachable and ClockSkew; of many processes one works at a time."""
 
+    async def settle(tx: Transaction, nodes: Sequence[NodeId]) -> int:
+        return await _settle(tx, nodes, patience, now())
+
     async def activate() -> Activation:
-        done, after = 0, ""
-        while True:
-            async with database.transaction() as tx:
-                if not await tx.value("select pg_try_advisory_xact_lock($1)", _LOCK):
-                    break
-                nodes = await store.of_note(tx, after, BATCH_MAX)
-                done += await _settle(tx, nodes, patience, now())
-            if len(nodes) < BATCH_MAX:
-                break
-            after = nodes[-1]
-        return Activation(done, more=False)
+        return Activation(await sweep(database, _LOCK, store.of_note, settle), more=False)
 
     return Reconciler("liveness", activate, PAUSE_SECONDS, database.heard_again)
 

@@ -1,6 +1,6 @@
 """Sites and pools, and which pool a node is in."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +8,12 @@ from db import fleet as store
 from db.connections import Row
 from db.fleet import NewPool, NewSite, PoolFacts
 from db.identifiers import new_id
+from db.node_spec import set_units
 from domain.access import Permission
 from domain.errors import Conflict, NotFound
 from domain.ids import NodeId, PoolId, SiteId
 from domain.node import Trust
+from domain.node_spec import Unit, read_units
 from domain.pool_policy import read_policy
 from domain.texts import given_text, required_text
 from resolvers import reading
@@ -118,3 +120,15 @@ async def end_advisory_inventory(context: Context, node_id: str) -> One:
     if not ended:
         raise Conflict("its inventory is not advisory, or a tenant still controls it: setTrust takes control back")
     return reading.node(context, node_id)
+
+
+async def set_node_spec(context: Context, node_id: str, units: Sequence[Unit]) -> One:
+    """Say what is to run on a node; raises InvalidInput or NotFound."""
+    tenant_id = context.require(Permission.OPERATE)
+    found = reading.node(context, node_id)
+    await found.load(context)
+    wanted = read_units(units)
+    async with context.transaction() as tx:
+        if not await set_units(tx, tenant_id, NodeId(node_id), wanted):
+            raise NotFound(f"no node {node_id!r}")
+    return found

@@ -9,6 +9,7 @@ from db.connections import Row
 from db.database import Database, Transaction
 from db.inventory import HashReport, record_reports
 from db.liveness import SignOfLife, hear
+from db.node_spec import save_observed
 from db.standings import save_changes, standings_of
 from domain.conditions import Observed
 from domain.daemon_conditions import daemon_conditions
@@ -20,10 +21,11 @@ from resolvers.group_commit import GroupCommit
 
 @dataclass(frozen=True, slots=True)
 class StatusReport:
-    """What a node says of itself; without conditions it says nothing of them."""
+    """What a node says of itself; what is None it says nothing of."""
 
     sign: SignOfLife
     conditions: tuple[Observed, ...] | None
+    observed_generation: int | None = None
 
     @property
     def node_id(self) -> NodeId:
@@ -71,6 +73,13 @@ async def _take(tx: Transaction, reports: Sequence[StatusReport], now: datetime)
     if changing:
         again = [(standing.tenant_id, standing.node_id) for standing, _ in changing]
         await save_changes(tx, _changes(await standings_of(tx, again, locked=True), said, now))
+    observed = {
+        (report.sign.tenant_id, report.node_id): report.observed_generation
+        for report in reports
+        if report.observed_generation is not None
+    }
+    if observed:
+        await save_observed(tx, observed)
     # After the nodes: whoever locks a node and its liveness locks the node first.
     return {NodeId(row.node_id): row for row in await hear(tx, [report.sign for report in reports])}
 

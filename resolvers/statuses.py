@@ -23,11 +23,12 @@ MESSAGE_LENGTH_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class GivenStatus:
-    """A status report as given; None leaves the conditions as they are."""
+    """A status report as given; what is None stays as it is."""
 
     node_id: str
     conditions: Sequence[Observed] | None
     sent_at: datetime | None = None
+    observed_generation: int | None = None
 
 
 async def report_statuses(context: Context, entries: Sequence[GivenStatus]) -> list[Slot]:
@@ -44,7 +45,7 @@ async def report_statuses(context: Context, entries: Sequence[GivenStatus]) -> l
         try:
             places.take(place, given.node_id)
             sign = SignOfLife(tenant_id, NodeId(given.node_id), skew_seconds(given.sent_at, now))
-            reports[place] = StatusReport(sign, _known_conditions(given.conditions))
+            reports[place] = StatusReport(sign, _known_conditions(given.conditions), given.observed_generation)
         except Refusal as refusal:
             slots[place] = Slot(given.node_id, refusal=refusal)
     if reports:

@@ -31,6 +31,7 @@ from schema.enums import (
 )
 from schema.filters import flat
 from schema.hardware import HardwareKey
+from schema.node_spec import Unit
 from schema.objects import NodeInterface, RowTyped
 from schema.site import Pool, Site
 from schema.snapshot import Snapshot
@@ -106,6 +107,7 @@ class ComputeNode(RowTyped, NodeInterface):
     no_schedule_reasons: list[str] = strawberry.field(description="Conditions that keep work away.")
     generation: int = strawberry.field(description="Generation of its desired state.")
     observed_generation: int = strawberry.field(description="Generation its agent has observed.")
+    units: list[Unit] = strawberry.field(description="What is to run on it, by kind.")
     last_seen_at: datetime | None = strawberry.field(description="When it was last heard of, by the server's clock.")
     clock_skew_seconds: float | None = strawberry.field(
         description="By how much its clock was ahead of the server's when it last told the time; behind is negative."

@@ -19,6 +19,7 @@ from schema.arguments import Id
 from schema.compute_node import ComputeNode
 from schema.enums import Trust
 from schema.labels import DriverInput, LabelInput, drivers_given, labels_given
+from schema.node_spec import UnitInput
 from schema.objects import Info
 from schema.scalars import Base64, Cursor
 from schema.site import Pool, PoolInput, PoolPatch, Site, SiteInput, policy_object
@@ -317,3 +318,16 @@ class Mutation:
     async def end_advisory_inventory(self, info: Info, id: Id) -> ComputeNode:  # noqa: A002 - contract
         """End a node's advisory inventory."""
         return cast("ComputeNode", await fleet.end_advisory_inventory(info.context, id))
+
+    @strawberry.mutation(
+        description="Say what is to run on a node: all of its units, whose every change is a new generation."
+    )
+    async def set_node_spec(
+        self,
+        info: Info,
+        id: Id,  # noqa: A002 - contract
+        units: Annotated[list[UnitInput], strawberry.argument(description="Its units, each kind once.")],
+    ) -> ComputeNode:
+        """Set a node's units."""
+        given = [unit.given() for unit in units]
+        return cast("ComputeNode", await fleet.set_node_spec(info.context, id, given))

@@ -35,11 +35,14 @@ class StatusInput:
     conditions: list[ReportedConditionInput] | None = strawberry.field(
         default=None, description="All conditions that its daemon sees now: one that is not among them does not hold."
     )
+    observed_generation: int | None = strawberry.field(
+        default=None, description="The generation of its desired state that its agent has observed."
+    )
 
     def given(self) -> GivenStatus:
         """Return the entry as the use case takes it."""
         conditions = None if self.conditions is None else [each.given() for each in self.conditions]
-        return GivenStatus(self.node_id, conditions, self.sent_at)
+        return GivenStatus(self.node_id, conditions, self.sent_at, self.observed_generation)
 
 
 @strawberry.type(description="The answer to one status report.")

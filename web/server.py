@@ -20,6 +20,7 @@ from db.replica import Replica
 from domain.liveness import Patience
 from reconcilers.conflicts import conflicts
 from reconcilers.gpu_models import gpu_models
+from reconcilers.hygiene import hygiene
 from reconcilers.inventory import inventory
 from reconcilers.liveness import liveness, reachable
 from reconcilers.loop import run
@@ -75,6 +76,7 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
         conflicts(database),
         gpu_models(database),
         liveness(database, Patience(settings.unreachable_after, settings.lost_after), utc_now),
+        hygiene(database, settings.min_agent_version, utc_now),
         retention(database, settings.event_retention, utc_now),
     )
     async with background(*(run(loop) for loop in loops)):

@@ -53,6 +53,11 @@ class Settings(BaseSettings):
         ge=LEASE_SECONDS,
         description="Seconds of silence after which a node is lost, where its pool's policy has no `lostAfter`.",
     )
+    min_agent_version: str | None = Field(
+        default=None,
+        pattern=r"^\d{1,9}(\.\d{1,9}){0,7}$",
+        description="Agents of an older version keep work off their nodes (DaemonOutdated).",
+    )
     body_bytes_max: int = Field(default=32 * 2**20, ge=1024, description="Largest request body, before decompression.")
     decompressed_bytes_max: int = Field(
         default=64 * 2**20, ge=1024, description="Largest request body, after decompression."

@@ -115,7 +115,7 @@ NODES: Final = declare(
             "schedulable": sa.func.cardinality(_REASONS) == sa.literal_column("0", sa.Integer),
             "unschedulable_reasons": _REASONS,
         },
-        documents={"hardware_key": _HARDWARE_KEY},
+        documents={"hardware_key": _HARDWARE_KEY, "units": nodes.c.units},
         relations={
             "site": Relation(SiteRow, ((_sites.c.id, nodes.c.site_id),)),
             "pool": Relation(PoolRow, ((_pools.c.id, nodes.c.pool_id),)),

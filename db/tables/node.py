@@ -54,6 +54,8 @@ class NodeRow(SQLModel, table=True):
     trust: str = columns.text("platform")
     generation: int = columns.number(0)
     observed_generation: int = columns.number(0)
+    # What an operator wants to run on it, by kind; its every change is a generation.
+    units: list[dict[str, object]] = columns.jsonb("[]")
     agent_labels: dict[str, str] = columns.jsonb()
     operator_labels: dict[str, str] = columns.jsonb()
     inventory_labels: dict[str, str] = columns.jsonb()

@@ -27,6 +27,7 @@ class FakeNode:
     hello: dict[str, Any]
     hellos: int = 1
     hashes: dict[str, str] = field(default_factory=dict)
+    sent_at: str | None = None
     contents: dict[str, bytes] = field(default_factory=dict)
     polls: int = 0
     reports: int = 0
@@ -115,6 +116,7 @@ class FakeServer:
         if node is None:
             return {"nodeId": entry["nodeId"], "requestSections": [], "error": _slot("NOT_FOUND", "no such node")}
         node.reports += 1
+        node.sent_at = entry.get("sentAt")
         return {"nodeId": node.id, "requestSections": self._record(node, entry["hashes"]), "error": None}
 
     def _ingest(self, entry: dict[str, Any]) -> dict[str, Any]:

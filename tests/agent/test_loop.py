@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -64,6 +65,13 @@ async def test_heartbeats_repeat_the_hashes_and_send_nothing_while_nothing_chang
     assert server.sections_received == 2
     assert server.only.hellos == 1
     assert host.collections == 1
+
+
+async def test_heartbeats_tell_the_time_by_the_nodes_clock() -> None:
+    server, host = FakeServer(), FakeHost()
+    async with running(server, host, replace(FAST, now=lambda: datetime(2026, 1, 2, tzinfo=UTC))):
+        await until(lambda: server.nodes and server.only.reports >= 2)
+    assert server.only.sent_at == "2026-01-02T00:00:00Z"
 
 
 async def test_a_change_of_hardware_is_collected_and_reported() -> None:

@@ -192,7 +192,7 @@ async def test_a_clock_that_is_off_is_shown_and_keeps_no_work_away(database: Dat
 async def test_a_retired_node_may_be_silent_and_many_are_looked_at_page_by_page(
     database: Database, server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BATCH_MAX", 2)
+    monkeypatch.setattr("reconcilers.sweep.BATCH_MAX", 2)
     nodes = [await hello(server.agent, f"n{number}") for number in range(5)]
     await listened(database, 3600)
     await silence(database, 700, *nodes)

@@ -1,9 +1,10 @@
-"""What a silence and a clock are said to be, and since when anybody listened."""
+"""What a silence and a clock are said to be, since when anybody listened, and what a node is to run."""
 
 from collections.abc import Sequence
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects import postgresql
 
 revision: str = "0007"
 down_revision: str | None = "0006"
@@ -24,6 +25,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("singleton", name=op.f("listening_pkey")),
     )
     op.execute("insert into listening default values")
+    op.add_column(
+        "nodes", sa.Column("units", postgresql.JSONB(), server_default=sa.text("'[]'::jsonb"), nullable=False)
+    )
     op.create_index(
         "node_conditions_holding_idx",
         "node_conditions",
@@ -34,6 +38,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Undo the change."""
+    op.drop_column("nodes", "units")
     op.drop_index("node_conditions_holding_idx", table_name="node_conditions")
     op.drop_table("listening")
     op.drop_column("node_liveness", "clock_skew_seconds")
