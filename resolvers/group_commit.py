@@ -47,6 +47,7 @@ class GroupCommit(Generic[Entry, Answer]):
         self._wait_seconds = wait_seconds
         self._entries_max = entries_max
         self._waiting: list[_Request[Entry, Answer]] = []
+        self._size = 0
         self._timer: asyncio.TimerHandle | None = None
         self._running: set[asyncio.Task[None]] = set()
 
@@ -55,7 +56,8 @@ class GroupCommit(Generic[Entry, Answer]):
         loop = asyncio.get_running_loop()
         request: _Request[Entry, Answer] = _Request(entries, loop.create_future())
         self._waiting.append(request)
-        if sum(len(each.entries) for each in self._waiting) >= self._entries_max:
+        self._size += len(entries)
+        if self._size >= self._entries_max:
             self._begin()
         elif self._timer is None:
             self._timer = loop.call_later(self._wait_seconds, self._begin)
@@ -65,7 +67,7 @@ class GroupCommit(Generic[Entry, Answer]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._size = self._waiting, [], 0
         for group in self._groups(waiting):
             task = asyncio.get_running_loop().create_task(self._write(group))
             self._running.add(task)

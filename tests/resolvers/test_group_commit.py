@@ -26,7 +26,7 @@ def _commit(written: list[list[str]], refuse: Callable[[str], Exception | None] 
 async def test_what_comes_together_is_written_together_and_each_gets_its_answers() -> None:
     written: list[list[str]] = []
     group = _commit(written)
-    answers = await asyncio.gather(group.submit(["a", "b"]), group.submit(["c"]), group.submit(["d"]))
+    answers = await asyncio.gather(*(group.submit(entries) for entries in (["a", "b"], ["c"], ["d"])))
     assert answers == [["A", "B"], ["C"], ["D"]]
     assert written == [["a", "b", "c", "d"]]
     assert await group.submit(["e"]) == ["E"]

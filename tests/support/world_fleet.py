@@ -123,10 +123,19 @@ def node_rows(tenant_id: str, base: int, count: int, sites: Rows, pools: Rows) -
 
 
 def liveness_rows(nodes: Rows) -> Rows:
-    """Return the signs of life: most are connected, some silent, never heard, or without a row."""
-    seen = {2: SILENT, 3: None, 9: SILENT}
+    """Return the signs of life: most are connected, some silent, lost, never heard, or without a row."""
+    seen = {2: SILENT, 3: None, 5: SILENT, 9: SILENT}
+    # Of the last it was said before it was heard of again.
+    away = {2: "unreachable", 5: "lost", 7: "lost"}
+    skews = {0: 0.0, 1: -7200.125, 2: 1e9}
     return [
-        {"node_id": node["id"], "tenant_id": node["tenant_id"], "last_seen_at": seen.get(number, CONNECTED)}
+        {
+            "node_id": node["id"],
+            "tenant_id": node["tenant_id"],
+            "last_seen_at": seen.get(number, CONNECTED),
+            "away": away.get(number),
+            "clock_skew_seconds": skews.get(number),
+        }
         for number, node in enumerate(nodes)
         if number != 6
     ]
