@@ -106,6 +106,9 @@ def node_rows(tenant_id: str, base: int, count: int, sites: Rows, pools: Rows) -
             "trust": trusts[number % len(trusts)],
             "generation": number * 1000,
             "observed_generation": 2**31 - 1 - number,
+            "units": [[], [{"kind": "iommu", "version": None}, {"kind": "nvidia-driver", "version": 'é "580"'}]][
+                number % 2
+            ],
             "agent_labels": {} if number % 4 == 0 else {**LABELS, "only.agent": "1"},
             "operator_labels": {"zone": "by operator", "a": "ä"} if number % 2 else {},
             "inventory_labels": {"gpu.model": "by inventory", "zone": "too"}
