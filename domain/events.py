@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from domain.changes.change import Change
+from domain.commands import Command
 from domain.conditions import Condition
 from domain.device_health import DeviceHealth, HealthEnd
 from domain.jsonvalue import JsonValue
@@ -12,6 +13,7 @@ from domain.jsonvalue import JsonValue
 INVENTORY_CHANGED: Final = "node.inventory.changed"
 CONDITION_CHANGED: Final = "node.condition.changed"
 DEVICE_HEALTH_CHANGED: Final = "device.health.changed"
+COMMAND_CHANGED: Final = "node.command.changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,22 @@ def device_health_changed(fault: DeviceHealth, *, healthy: bool, end: HealthEnd 
             "rule": fault.rule,
             "since": fault.since.isoformat(),
             "end": None if end is None else end.value,
+        },
+    )
+
+
+def command_changed(command: Command, *, by: str | None = None) -> PlannedEvent:
+    """Tell a command's new state, and who brought it about; None for time alone."""
+    return PlannedEvent(
+        COMMAND_CHANGED,
+        {
+            "commandId": command.id,
+            "kind": command.kind,
+            "sequence": command.sequence,
+            "state": command.state.value,
+            "reason": command.reason,
+            "message": command.message,
+            "by": by,
         },
     )
 

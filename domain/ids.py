@@ -12,8 +12,9 @@ SnapshotId = NewType("SnapshotId", str)
 EventId = NewType("EventId", str)
 AllocationId = NewType("AllocationId", str)
 BookingId = NewType("BookingId", str)
+CommandId = NewType("CommandId", str)
 
-Prefix = Literal["tenant", "tok", "site", "pool", "node", "inv", "evt", "alloc", "bkg", "sess", "req"]
+Prefix = Literal["tenant", "tok", "site", "pool", "node", "inv", "evt", "alloc", "bkg", "cmd", "sess", "req"]
 
 CROCKFORD: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 ENTROPY_BITS: Final = 80

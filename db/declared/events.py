@@ -7,16 +7,17 @@ from sqlalchemy import ColumnElement
 from sqlalchemy.dialects.postgresql import JSONB
 
 from db.paging import Order
-from db.tables import DeviceRow, EventRow, NodeRow, SnapshotRow, table_of
+from db.tables import CommandRow, DeviceRow, EventRow, NodeRow, SnapshotRow, table_of
 from db.views.filters import one_of
 from db.views.view import Expression, Filter, Key, Relation, View, declare
 from domain.diff import ChangeType
-from domain.events import CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
+from domain.events import COMMAND_CHANGED, CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
 
 log: Final = table_of(EventRow)
 _nodes: Final = table_of(NodeRow)
 _snapshots: Final = table_of(SnapshotRow)
 _devices: Final = table_of(DeviceRow)
+_commands: Final = table_of(CommandRow)
 
 BY_POSITION: Final = Order("position", (log.c.position,), numbers=True)
 
@@ -24,6 +25,7 @@ GRAPH_TYPES: Final = {
     INVENTORY_CHANGED: "NodeInventoryChanged",
     CONDITION_CHANGED: "NodeConditionChanged",
     DEVICE_HEALTH_CHANGED: "DeviceHealthChanged",
+    COMMAND_CHANGED: "NodeCommandChanged",
     **{change.value: "NodeHardwareChanged" for change in ChangeType},
 }
 OTHER: Final = "OtherEvent"
@@ -85,6 +87,11 @@ EVENTS: Final = declare(
             "cause": Key("payload", "cause"),
             "rule": Key("payload", "rule"),
             "end": Key("payload", "end"),
+            "command_id": Key("payload", "commandId"),
+            "kind": Key("payload", "kind"),
+            "sequence": Key("payload", "sequence"),
+            "state": Key("payload", "state"),
+            "by": Key("payload", "by"),
         },
         documents={
             "change": log.c.payload.concat(
@@ -95,6 +102,7 @@ EVENTS: Final = declare(
             "node": Relation(NodeRow, ((_nodes.c.id, log.c.node_id),)),
             "snapshot": Relation(SnapshotRow, ((_snapshots.c.id, _told("snapshotId")),)),
             "device": Relation(DeviceRow, ((_devices.c.id, _told("deviceId")),)),
+            "command": Relation(CommandRow, ((_commands.c.id, _told("commandId")),)),
         },
         filters={
             "type": one_of(log.c.type),

@@ -10,12 +10,14 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from db import selectors
 from db.declared.allocations import allocations_of
+from db.declared.commands import commands
 from db.declared.images import has_image, may_have_weights
 from db.declared.labels import LABELS_OF_NODE
 from db.declared.placement import unschedulable_reasons
 from db.declared.snapshots import AS_OF, NEWEST_FIRST, snapshots
 from db.paging import Order
 from db.tables import (
+    CommandRow,
     ConditionRow,
     DeviceRow,
     LivenessRow,
@@ -142,6 +144,7 @@ NODES: Final = declare(
                 first_only=True,
             ),
             "allocations": allocations_of(nodes.c.id),
+            "commands": Relation(CommandRow, ((commands.c.node_id, nodes.c.id),), paged=True),
             "inventory_status": Relation(NodeInventoryRow, ((_inventory.c.node_id, nodes.c.id),)),
         },
         filters={

@@ -7,6 +7,7 @@ from sqlmodel import SQLModel
 
 from db.tables.access import ApiTokenRow, TenantRow
 from db.tables.booking import AllocationRow, BookingRow
+from db.tables.command import CommandRow
 from db.tables.device import DepartureRow, DeviceHealthRow, DeviceRow
 from db.tables.event import EventRow, FeedHeadRow, OutboxRow
 from db.tables.fleet import PoolRow, SiteRow
@@ -27,6 +28,7 @@ __all__ = [
     "ApiTokenRow",
     "BookingRow",
     "CachedImageRow",
+    "CommandRow",
     "ConditionRow",
     "DepartureRow",
     "DeviceHealthRow",
