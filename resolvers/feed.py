@@ -6,7 +6,8 @@ that fell behind reads the log itself, and nobody waits for it.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -37,6 +38,14 @@ class FeedItem:
     cursor: FeedCursor
 
 
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Events of one type about one node."""
+
+    type: str
+    node_id: str | None
+
+
 class Feed:
     """The process's one reader of the log; run it once, follow it many times."""
 
@@ -48,6 +57,7 @@ class Feed:
         self._head = 0
         self._heard = asyncio.Event()
         self._grown = asyncio.Event()
+        self._watchers: dict[Topic, set[asyncio.Event]] = {}
         self.subscribers = 0
 
     @property
@@ -89,6 +99,22 @@ class Feed:
                     yield items
         finally:
             self.subscribers -= 1
+
+    @contextmanager
+    def watch(self, topic: Topic) -> Iterator[asyncio.Event]:
+        """Give an event that is set whenever one of the topic was placed: for who looks at the state then.
+
+        Unlike followers, who each go through the log, who watches costs nothing while others' events come.
+        """
+        noticed = asyncio.Event()
+        watchers = self._watchers.setdefault(topic, set())
+        watchers.add(noticed)
+        try:
+            yield noticed
+        finally:
+            watchers.discard(noticed)
+            if not watchers:
+                self._watchers.pop(topic, None)
 
     async def _after(self, position: int) -> Sequence[Row]:
         """Return the next events behind a position, waiting for at least one."""
@@ -149,9 +175,14 @@ class Feed:
                 return grew
 
     def _append(self, rows: Sequence[Row]) -> None:
-        if self._tail and rows[0].position != self._tail[-1].position + 1:
+        topics = [Topic(row.type, row.node_id) for row in rows] if self._watchers else []
+        if rows[0].position != self._head + 1:
             self._tail.clear()  # retention overtook this process; the tail must have no hole
+            topics = list(self._watchers)
         self._tail.extend(rows)
         self._head = rows[-1].position
+        for topic in topics:
+            for noticed in self._watchers.get(topic, ()):
+                noticed.set()
         self._grown.set()
         self._grown = asyncio.Event()
