@@ -47,7 +47,9 @@ from jsonb_to_recordset($1) s (
 )
 where c.id = s.id
 """
-_HAS_GPU = "select exists(select from devices where tenant_id = $1 and node_id = $2 and id = $3 and device_class = 'gpu')"
+_HAS_GPU = (
+    "select exists(select from devices where tenant_id = $1 and node_id = $2 and id = $3 and device_class = 'gpu')"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from db.inventory import retry_failed
 from db.migrate import migrate
 from db.replica import Replica
 from domain.liveness import Patience
+from reconcilers.commands import commands
 from reconcilers.conflicts import conflicts
 from reconcilers.gpu_models import gpu_models
 from reconcilers.hygiene import hygiene
@@ -77,6 +78,7 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
         gpu_models(database),
         liveness(database, Patience(settings.unreachable_after, settings.lost_after), utc_now),
         hygiene(database, settings.min_agent_version, utc_now),
+        commands(database, utc_now),
         retention(database, settings.event_retention, utc_now),
     )
     async with background(*(run(loop) for loop in loops)):
