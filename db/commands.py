@@ -47,6 +47,7 @@ from jsonb_to_recordset($1) s (
 )
 where c.id = s.id
 """
+_IS_NODE = "select exists(select from nodes where tenant_id = $1 and id = $2)"
 _HAS_GPU = (
     "select exists(select from devices where tenant_id = $1 and node_id = $2 and id = $3 and device_class = 'gpu')"
 )
@@ -74,6 +75,11 @@ async def lock_target(tx: Transaction, tenant_id: TenantId, node_id: NodeId) -> 
     """Hold a node until the transaction ends; None when the tenant has no such node."""
     row = await tx.first(_NODE, tenant_id, node_id)
     return None if row is None else Target(row.provision_state, row.opened)
+
+
+async def is_node(tx: Transaction, tenant_id: TenantId, node_id: NodeId) -> bool:
+    """Say whether the tenant has this node."""
+    return bool(await tx.value(_IS_NODE, tenant_id, node_id))
 
 
 async def command_of_key(tx: Transaction, tenant_id: TenantId, key: str) -> Row | None:

@@ -8,6 +8,8 @@ from db.declared import devices as devices_declared
 from db.declared import nodes as nodes_declared
 from db.declared import places, snapshots
 from db.declared.allocations import ALLOCATIONS
+from db.declared.commands import COMMANDS
+from db.declared.commands import NEWEST_FIRST as COMMANDS_NEWEST_FIRST
 from db.declared.devices import DEVICES, DeviceQuery
 from db.declared.nodes import NODES, NodeQuery
 from db.declared.places import POOLS, SITES
@@ -80,6 +82,7 @@ def any_object(context: Context, object_id: str) -> One:
         ("site", SITES),
         ("pool", POOLS),
         ("alloc", ALLOCATIONS),
+        ("cmd", COMMANDS),
     )
     view = next((view for prefix, view in views if has_prefix(object_id, prefix)), DEVICES)
     return _by_id(context, view, object_id, f"no object {object_id!r}")
@@ -93,6 +96,11 @@ def snapshot(context: Context, snapshot_id: str) -> One:
 def allocation(context: Context, allocation_id: str) -> One:
     """Find an allocation of the tenant; reading it raises NotFound."""
     return _by_id(context, ALLOCATIONS, allocation_id, f"no allocation {allocation_id!r}")
+
+
+def command(context: Context, command_id: str) -> One:
+    """Find a command of the tenant; reading it raises NotFound."""
+    return _by_id(context, COMMANDS, command_id, f"no command {command_id!r}")
 
 
 def site(context: Context, site_id: str) -> One:
@@ -134,6 +142,12 @@ def node_devices(owner: Any, device_class: str | None, first: int | None, after:
 def node_snapshots(owner: Any, first: int | None, after: str | None) -> Related:  # noqa: ANN401
     """Ask for a node's snapshots, newest first."""
     return related(owner, "snapshots", asked_page("snapshots", snapshots.NEWEST_FIRST, first, after))
+
+
+def node_commands(owner: Any, states: Sequence[str], first: int | None, after: str | None) -> Related:  # noqa: ANN401
+    """Ask for a node's commands, newest first, those in any of the states when given."""
+    where = (COMMANDS.where("state", states),) if states else ()
+    return related(owner, "commands", asked_page("commands", COMMANDS_NEWEST_FIRST, first, after, where))
 
 
 def snapshot_at(owner: Any, time: datetime) -> Related:  # noqa: ANN401

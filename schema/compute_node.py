@@ -15,9 +15,11 @@ from domain.selector import parse
 from resolvers import reading
 from schema.allocation import Allocation
 from schema.arguments import After, First, listed
+from schema.command import Command
 from schema.connections import Connection
 from schema.device import Device
 from schema.enums import (
+    CommandState,
     ConditionStatus,
     Connectivity,
     DeviceClass,
@@ -163,6 +165,19 @@ class ComputeNode(RowTyped, NodeInterface):
     def snapshots(self, first: First = 20, after: After = None) -> Connection[Snapshot]:
         """Ask for a page of the history."""
         return cast("Connection[Snapshot]", reading.node_snapshots(self, first, after))
+
+    @strawberry.field(description="What it was told to do, newest first.")
+    def commands(
+        self,
+        state: Annotated[
+            list[CommandState] | None, strawberry.argument(description="Only those in any of these states.")
+        ] = None,
+        first: First = 20,
+        after: After = None,
+    ) -> Connection[Command]:
+        """Ask for a page of the commands."""
+        states = listed("state", state)
+        return cast("Connection[Command]", reading.node_commands(self, states, first, after))
 
     @strawberry.field(description="The snapshot it had at a time.")
     def snapshot_at(

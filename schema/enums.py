@@ -6,6 +6,7 @@ from typing import Final
 import strawberry
 
 from domain.availability import Availability
+from domain.commands import CommandOutcome, CommandState
 from domain.conditions import ConditionStatus
 from domain.device_health import HealthEnd, HealthSource
 from domain.devices import DeviceClass
@@ -18,6 +19,8 @@ from domain.xid_rules import Severity, XidClass, XidPolicy, XidRemedy
 
 _DESCRIPTIONS: Final[dict[type[Enum], str]] = {
     Availability: "Why a fact has no value.",
+    CommandOutcome: "What became of a command that was run.",
+    CommandState: "Where a command is on its way.",
     ConditionStatus: "Whether a condition holds.",
     Connectivity: "Whether a node's agent is heard.",
     DeviceClass: "What a device is.",
@@ -47,6 +50,8 @@ strawberry.enum(InventoryChangeType, name="InventoryChangeType", description="Wh
 
 __all__ = [
     "Availability",
+    "CommandOutcome",
+    "CommandState",
     "ConditionStatus",
     "Connectivity",
     "DeviceClass",

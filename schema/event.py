@@ -8,9 +8,10 @@ import strawberry
 from db.tables import EventRow
 from resolvers.events import EventQuery, FeedEvent
 from schema.arguments import listed
+from schema.command import Command
 from schema.compute_node import ComputeNode
 from schema.device import Device
-from schema.enums import ConditionStatus, HealthEnd, HealthSource
+from schema.enums import CommandState, ConditionStatus, HealthEnd, HealthSource
 from schema.filters import flat
 from schema.scalars import Cursor, JsonValue
 from schema.snapshot import InventoryChange, Snapshot
@@ -91,6 +92,22 @@ class DeviceHealthChanged(Event):
     message: str | None = strawberry.field(description="What was found, for people.")
     rule: str | None = strawberry.field(description="Id and version of the rules that say so.")
     end: HealthEnd | None = strawberry.field(description="Why it is over; null while it is not.")
+
+
+@strawberry.type(description="A command of a node was issued, or came a step on.")
+class NodeCommandChanged(Event):
+    """`node.command.changed`."""
+
+    command_id: strawberry.ID = strawberry.field(description="The command.")
+    command: Command | None = strawberry.field(description="The command, as it is now.")
+    kind: str = strawberry.field(description="Its kind, such as inventory.refresh.")
+    sequence: int = strawberry.field(description="Its number among the node's commands.")
+    state: CommandState = strawberry.field(description="Where it was on its way with that.")
+    reason: str | None = strawberry.field(description="Why it ended like that, in one word.")
+    message: str | None = strawberry.field(description="Why, for people.")
+    by: str | None = strawberry.field(
+        description="Who took the step: the name of a token; null when it was time alone."
+    )
 
 
 @strawberry.type(description="An event that has no type of its own in this schema.")

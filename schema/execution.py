@@ -15,12 +15,14 @@ from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 from db.database import AbsentValue
 from db.views.plan import PagePlan
 from domain.access import Permission
+from resolvers.commands import Delivered
 from resolvers.context import Context
 from resolvers.events import FeedEvent
 from resolvers.reads import One, Page, Related, Single, SummaryPart
 from schema.plans import ReadPlans
 from schema.selections import Details
 
+EVENTS: Final = (FeedEvent, Delivered)
 READS: Final = (One, Page, Related, Single, SummaryPart)
 PLANS: Final = ReadPlans()
 
@@ -87,14 +89,14 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
     def build_per_event_executor(self, payload: Any) -> Executor[Any]:  # noqa: ANN401 - graphql-core's signature
         """Give the event's executor the event's context: loaders never outlive an event."""
         executor = super().build_per_event_executor(payload)
-        if isinstance(payload, FeedEvent):
+        if isinstance(payload, EVENTS):
             executor.context_value = payload.context
         return executor
 
     def execute_operation(self, serially: bool | None = None) -> Any:  # noqa: ANN401, FBT001 - graphql-core's signature
         """Execute; an event's context ends with its last field, before the client is waited for."""
         result = super().execute_operation(serially)
-        if not isinstance(self.root_value, FeedEvent):
+        if not isinstance(self.root_value, EVENTS):
             return result
         return self._ended(result, self.context_value)
 

@@ -18,6 +18,7 @@ from strawberry.types.graphql import OperationType
 
 from schema.event import (
     DeviceHealthChanged,
+    NodeCommandChanged,
     NodeConditionChanged,
     NodeHardwareChanged,
     NodeInventoryChanged,
@@ -139,7 +140,14 @@ def build() -> Graph:
         query=Query,
         mutation=Mutation,
         subscription=Subscription,
-        types=[NodeInventoryChanged, NodeHardwareChanged, NodeConditionChanged, DeviceHealthChanged, OtherEvent],
+        types=[
+            NodeInventoryChanged,
+            NodeHardwareChanged,
+            NodeConditionChanged,
+            DeviceHealthChanged,
+            NodeCommandChanged,
+            OtherEvent,
+        ],
         config=StrawberryConfig(scalar_map=SCALARS, default_resolver=read, name_converter=RememberedNames()),
         execution_context_class=ReadingExecution,
         extensions=[

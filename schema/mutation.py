@@ -16,6 +16,7 @@ from resolvers.labels import LabelsAtHello
 from schema.allocating import AllocateInput, AllocateResult
 from schema.allocation import Allocation
 from schema.arguments import Id
+from schema.command import CommandMutations
 from schema.compute_node import ComputeNode
 from schema.enums import Trust
 from schema.labels import DriverInput, LabelInput, drivers_given, labels_given
@@ -130,7 +131,7 @@ def _hashes(given: list[SectionHashInput]) -> list[GivenHash]:
 
 
 @strawberry.type(description="What can be changed.")
-class Mutation:
+class Mutation(CommandMutations):
     """Root fields; each asks for permission first."""
 
     @strawberry.mutation(description="An agent starts: opens a session, and makes the node at its first hello.")

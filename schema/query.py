@@ -10,6 +10,7 @@ from resolvers import fleet_diff as diffs
 from resolvers import gpu_names, inventories, reading
 from resolvers import xid_catalog as xids
 from schema.arguments import After, First, Id
+from schema.command import Command
 from schema.compute_node import ComputeNode, NodeFilter, NodeOrder, node_order, node_query
 from schema.connections import Connection
 from schema.device import Device, DeviceFilter, device_query
@@ -127,6 +128,11 @@ class Query:
         """Compare a fleet with itself."""
         found = await diffs.fleet_diff(info.context, node_query(filter), from_, to, first=first, after=after)
         return cast("Connection[FleetDiff]", found)
+
+    @strawberry.field(description="A command of a node by its id.")
+    def command(self, info: Info, id: Id) -> Command | None:  # noqa: A002
+        """Find a command."""
+        return cast("Command", reading.command(info.context, id))
 
     @strawberry.field(description="The sites.")
     def sites(self, info: Info, first: First = 50, after: After = None) -> Connection[Site]:

@@ -6,6 +6,7 @@ from db.connections import Row
 from db.views.selection import Asked
 from db.views.view import view_named
 from domain.documents.document import wire_name
+from resolvers.commands import Delivered
 from resolvers.events import FeedEvent
 from resolvers.reads import Related, Summary
 
@@ -15,6 +16,8 @@ def read(source: Any, name: str) -> Any:  # noqa: ANN401 - whatever a resolver r
     match source:
         case FeedEvent():
             return source.cursor if name == "cursor" else _of_row(source.row, name)
+        case Delivered():
+            return _of_row(source.row, name)
         case Row():
             return _of_row(source, name)
         case Summary():

@@ -6,9 +6,11 @@ from typing import Annotated, cast
 import strawberry
 
 from domain.events import CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
+from resolvers import commands as command_cases
 from resolvers import events as cases
 from resolvers.events import EventQuery
 from schema.arguments import FeedAfter, listed
+from schema.command import Command, NodeId
 from schema.compute_node import NodeFilter, node_query
 from schema.event import (
     DeviceHealthChanged,
@@ -87,3 +89,12 @@ class Subscription:
         """Follow the feed."""
         async for event in cases.subscribe(info.context, event_query(filter), after):
             yield cast("Event", event)
+
+    @strawberry.subscription(
+        description="For a node's agent: what the node is to do, each command when it falls due. It begins with all "
+        "that is not finished, so that a subscription that is opened anew misses nothing."
+    )
+    async def node_commands(self, info: Info, node_id: NodeId) -> AsyncIterator[Command]:
+        """Follow a node's commands."""
+        async for command in command_cases.follow_commands(info.context, node_id):
+            yield cast("Command", command)
