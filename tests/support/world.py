@@ -16,6 +16,7 @@ from db.tables import (
     AllocationRow,
     BookingRow,
     CachedImageRow,
+    CommandRow,
     ConditionRow,
     DeviceHealthRow,
     DeviceRow,
@@ -45,7 +46,7 @@ from tests.support.world_fleet import (
     place_rows,
 )
 from tests.support.world_history import event_rows, inventory_rows, snapshot_rows, stored_sections
-from tests.support.world_holdings import allocation_rows, booking_rows, hardware_key, image_rows
+from tests.support.world_holdings import allocation_rows, booking_rows, command_rows, hardware_key, image_rows
 
 OURS, THEIRS, BROKEN = "ours", "theirs", "broken"
 _BASES: Final = {OURS: 1_000, THEIRS: 100_000, BROKEN: 200_000}
@@ -61,6 +62,7 @@ _ROW_CLASSES: Final[Mapping[str, type[SQLModel]]] = {
     "allocations": AllocationRow,
     "bookings": BookingRow,
     "node_image_cache": CachedImageRow,
+    "commands": CommandRow,
     "inventory_sections": SectionRow,
     "inventory_snapshots": SnapshotRow,
     "node_inventory": NodeInventoryRow,
@@ -107,7 +109,7 @@ def _of_tenant(tenant_id: str, base: int, count: int, head: int) -> dict[str, Ro
     sites, pools = place_rows(tenant_id, base)
     nodes = node_rows(tenant_id, base, count, sites, pools)
     devices, snapshots = device_rows(nodes), snapshot_rows(nodes, base)
-    allocations = allocation_rows(nodes, base)
+    allocations, commands = allocation_rows(nodes, base), command_rows(nodes, base)
     for number, node in enumerate(nodes):
         node.update(hardware_key(base + number))
     return {
@@ -121,6 +123,7 @@ def _of_tenant(tenant_id: str, base: int, count: int, head: int) -> dict[str, Ro
         "allocations": allocations,
         "bookings": booking_rows(allocations, devices, base),
         "node_image_cache": image_rows(nodes),
+        "commands": commands,
         "inventory_sections": stored_sections(nodes[:3]),
         "inventory_snapshots": snapshots,
         "node_inventory": inventory_rows(nodes),
@@ -154,7 +157,7 @@ async def _owned(tx: Transaction, tenant_id: TenantId) -> Mapping[str, str]:
     """Return one object of each kind that this tenant owns."""
     return {
         table: str(await tx.value(f"select min(id) from {table} where tenant_id = $1", tenant_id))  # noqa: S608 - ours
-        for table in ("sites", "nodes", "devices", "allocations", "inventory_snapshots")
+        for table in ("sites", "nodes", "devices", "allocations", "inventory_snapshots", "commands")
     }
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from domain.events import CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
+from domain.events import COMMAND_CHANGED, CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
 from tests.support.world_fleet import (
     Rows,
     an_id,
@@ -15,7 +15,7 @@ from tests.support.world_fleet import (
     place_rows,
 )
 from tests.support.world_history import RECEIVED, event_rows, inventory_rows, snapshot_rows, stored_sections
-from tests.support.world_holdings import allocation_rows, booking_rows, hardware_key
+from tests.support.world_holdings import allocation_rows, booking_rows, command_rows, hardware_key
 
 
 def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str]) -> dict[str, Rows]:
@@ -43,6 +43,8 @@ def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str])
     devices[4]["attributes"] = [1, None]
     faults = health_rows(devices)
     faults[0]["source"] = "rumour"
+    commands = command_rows(nodes, base)
+    commands[0]["state"] = "lost"
     snapshots = snapshot_rows(nodes, base)
     snapshots[1]["sections"] = {**snapshots[1]["sections"], "os": None, "sound": "0" * 64}
     stored = stored_sections(nodes[:1])
@@ -59,6 +61,7 @@ def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str])
         "device_health": faults,
         "allocations": allocations,
         "bookings": bookings,
+        "commands": commands,
         "inventory_sections": stored,
         "inventory_snapshots": snapshots,
         "node_inventory": inventories,
@@ -82,6 +85,8 @@ def _events(  # noqa: PLR0917 - what events speak of
         (CONDITION_CHANGED, {"condition": "x", "status": None}),
         (DEVICE_HEALTH_CHANGED, {"deviceId": theirs["devices"], "healthy": None, "source": "rumour", "end": "soon"}),
         (DEVICE_HEALTH_CHANGED, {"deviceId": None, "cause": 1, "reason": None, "source": None}),
+        (COMMAND_CHANGED, {"commandId": theirs["commands"], "kind": None, "sequence": None, "state": "lost"}),
+        (COMMAND_CHANGED, {"commandId": None, "kind": "x", "sequence": 1, "state": None}),
         ("node.teleported", [1, {"a": None}]),
     ]
     rows = [

@@ -4,11 +4,12 @@ import json
 from typing import Any, Final
 
 from domain import sections
+from domain.commands import OPEN, CommandState
 from domain.conditions import ConditionStatus
 from domain.device_health import HealthEnd, HealthSource
 from domain.diff import ChangeType
 from domain.digest import inventory_digest, section_sha256
-from domain.events import CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
+from domain.events import COMMAND_CHANGED, CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
 from domain.node import Trust
 from domain.sections import SECTION_NAMES
 from tests.support.documents import Given, example
@@ -121,6 +122,7 @@ def event_rows(  # noqa: PLR0917 - what events speak of
         *((change.value, {"snapshotId": snapshots[1]["id"], **_change(n)}) for n, change in enumerate(ChangeType)),
         *((CONDITION_CHANGED, _condition(status)) for status in ConditionStatus),
         *((DEVICE_HEALTH_CHANGED, _fault(devices[0]["id"], end)) for end in (None, *HealthEnd)),
+        *((COMMAND_CHANGED, _command(an_id("cmd", base), state)) for state in CommandState),
         ("node.teleported", JSON),
         ('x"y 🚀', {}),
     ]
@@ -142,6 +144,11 @@ def event_rows(  # noqa: PLR0917 - what events speak of
 def _applied(snapshot_id: str, changes: Rows, names: list[str], *, advisory: bool) -> dict[str, Any]:
     digest = inventory_digest(SETS[0])
     return {"snapshotId": snapshot_id, "digest": digest, "sections": names, "advisory": advisory, "changes": changes}
+
+
+def _command(command_id: str, state: CommandState) -> dict[str, Any]:
+    told = {"commandId": command_id, "kind": "diag.nvml", "sequence": 1, "state": state.value}
+    return told if state in OPEN else {**told, "reason": "deadline", "message": None, "by": 'an "agent" 🚀'}
 
 
 def _change(number: int) -> dict[str, Any]:

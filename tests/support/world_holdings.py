@@ -1,7 +1,8 @@
-"""The world's hardware keys, allocations, bookings and cached images; see `tests.support.world`."""
+"""The world's hardware keys, allocations, bookings, cached images and commands; see `tests.support.world`."""
 
 from typing import Any, Final
 
+from domain.commands import OPEN, CommandState
 from domain.hardware_key import Field
 from tests.support.world_fleet import Rows, an_id
 
@@ -93,4 +94,34 @@ def image_rows(nodes: Rows) -> Rows:
         for number, node in enumerate(nodes)
         for which in range(number % 4)
         if which < len(IMAGES)
+    ]
+
+
+def command_rows(nodes: Rows, base: int) -> Rows:
+    """Return commands of the first nodes, one in each state."""
+    return [
+        {
+            "id": an_id("cmd", base + 10 * number + which),
+            "tenant_id": node["tenant_id"],
+            "node_id": node["id"],
+            "sequence": which + 1,
+            "idempotency_key": f'key "{number}" {which}',
+            "kind": "diag.nvml" if which % 2 else "inventory.refresh",
+            "payload": {"gpuCount": which} if which % 2 else {},
+            "request": {},
+            "state": state.value,
+            "not_before": "2026-03-05T00:00:00.5+00:00" if which % 3 == 0 else None,
+            "not_after": "2099-01-01T00:00:00+00:00",
+            "expires_at": "2099-01-01T00:00:00+00:00",
+            "issued_by": 'an "operator" 🚀',
+            "request_id": an_id("req", base),
+            "created_at": "2026-03-05T00:00:00.120000+00:00",
+            "started_at": None if which < 2 else "2026-03-05T00:00:01+00:00",
+            "finished_at": None if state in OPEN else "2026-03-05T00:00:02+00:00",
+            "reason": None if which % 2 else "unsupported",
+            "message": None if which % 2 else 'no "NVML" here',
+            "result": {"passed": True, "failures": [None, 1.5, "9223372036854775807"]} if which % 2 else None,
+        }
+        for number, node in enumerate(nodes[:3])
+        for which, state in enumerate(CommandState)
     ]
