@@ -1,6 +1,7 @@
 """The options that several commands share, and how their texts become values."""
 
 import os
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 import typer
 
 from agent.client import Connection
+from agent.commands.handlers import GPU_PLACEHOLDER, Programs
 from agent.host.options import HostOptions
 from agent.identity import default_state_dir
 from agent.wire import Label
@@ -79,6 +81,49 @@ LabelsOption = Annotated[
     list[str] | None,
     typer.Option("--label", metavar="KEY=VALUE", help="A label of the node, such as zone=a; repeatable."),
 ]
+RebootOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reboot-command",
+        envvar="FLEETGRAPH_REBOOT_COMMAND",
+        metavar="PROGRAM ARGUMENT…",
+        help="What reboots this machine, such as 'systemctl reboot'; without it node.reboot is unsupported. No shell.",
+    ),
+]
+GpuResetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu-reset-command",
+        envvar="FLEETGRAPH_GPU_RESET_COMMAND",
+        metavar="PROGRAM ARGUMENT…",
+        help="What resets a GPU, {gpu} standing for its UUID, such as 'nvidia-smi --gpu-reset -i {gpu}'; without it "
+        "gpu.reset is unsupported. No shell.",
+    ),
+]
+CommandSecondsOption = Annotated[
+    float,
+    typer.Option("--command-seconds", metavar="SECONDS", min=1, max=600, help="How long these programs may take."),
+]
+
+
+def programs_of(reboot: str | None, gpu_reset: str | None, seconds_max: float) -> Programs:
+    """Return the operator's programs; raises BadParameter for one that cannot be."""
+    resets = _arguments("--gpu-reset-command", gpu_reset)
+    if resets is not None and not any(GPU_PLACEHOLDER in each for each in resets[1:]):
+        raise typer.BadParameter(f"--gpu-reset-command: {GPU_PLACEHOLDER} has to stand where the GPU is named")
+    return Programs(_arguments("--reboot-command", reboot), resets, seconds_max)
+
+
+def _arguments(option: str, text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    try:
+        found = tuple(shlex.split(text))
+    except ValueError as error:
+        raise typer.BadParameter(f"{option}: {error}") from error
+    if not found:
+        raise typer.BadParameter(f"{option}: names no program")
+    return found
 
 
 def connection(server: str, token: str | None, token_file: Path | None) -> Connection:

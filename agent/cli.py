@@ -16,14 +16,17 @@ from rich.console import Console
 
 from agent import identity
 from agent.arguments import (
+    CommandSecondsOption,
     EngineDirsOption,
     FabricsOption,
+    GpuResetOption,
     HostnameOption,
     IdentityOption,
     ImageDirsOption,
     LabelsOption,
     Output,
     OutputOption,
+    RebootOption,
     ServerOption,
     StateDirOption,
     TokenFileOption,
@@ -32,10 +35,14 @@ from agent.arguments import (
     connection,
     host_options,
     labels_of,
+    programs_of,
     state_dir_or_default,
 )
 from agent.capture import capture as capture_host
 from agent.client import Connection, connect
+from agent.commands.handlers import PROGRAM_SECONDS_MAX, Programs, handlers
+from agent.commands.ledger import Ledger
+from agent.commands.worker import CommandWorker
 from agent.console import one_line_failures
 from agent.doctor import examine, render
 from agent.explain import explain_log
@@ -50,7 +57,7 @@ from agent.logs import configure_logs
 from agent.loop import HEARTBEAT_SECONDS, Agent, Timing
 from agent.recorded import RecordedHost, complete_capture, read_capture, read_smi_file
 from agent.report import Reported, report_once
-from agent.signals import until_signalled
+from agent.signals import together, until_signalled
 from agent.simulator.command import simulate
 from agent.watch import Fingerprint, hardware_fingerprint
 from agent.wire import Hello, Label
@@ -149,15 +156,20 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     engine_dir: EngineDirsOption = None,
     fabric: FabricsOption = None,
     label: LabelsOption = None,
+    reboot_command: RebootOption = None,
+    gpu_reset_command: GpuResetOption = None,
+    command_seconds: CommandSecondsOption = PROGRAM_SECONDS_MAX,
 ) -> None:
-    """Keep this machine in the fleet until SIGINT or SIGTERM: heartbeats, and a new inventory when it changed."""
+    """Keep this machine in the fleet until SIGINT or SIGTERM: heartbeats, a new inventory when it changed, commands."""
     with one_line_failures():
         target = connection(server, token, token_file)
         options = host_options(image_dir, weights_dir, engine_dir, fabric)
         # Without an option it says that there are none: a label taken out of its configuration goes.
         said = _Said(hostname, management_address, labels_of(label) or ())
+        programs = programs_of(reboot_command, gpu_reset_command, command_seconds)
         machine = _this_machine(identity_key, state_dir, options, said)
-        asyncio.run(_run(target, machine, Timing(heartbeat=interval)))
+        ledger = Ledger(state_dir_or_default(state_dir))
+        asyncio.run(_run(target, machine, Timing(heartbeat=interval), programs, ledger))
 
 
 @app.command()
@@ -239,6 +251,9 @@ class _ThisMachine(LiveHost):
         self._source = source
         self._said = said
 
+    def boot_id(self) -> str | None:
+        return identity.boot_id(self._source)
+
     def fingerprint(self) -> Fingerprint:
         return hardware_fingerprint(self._source)
 
@@ -246,7 +261,7 @@ class _ThisMachine(LiveHost):
         return introduction(
             self.key.text,
             hostname=self._said.hostname or identity.hostname(self._source),
-            boot_id=identity.boot_id(self._source),
+            boot_id=self.boot_id(),
             management_address=self._said.management_address,
             labels=self._said.labels,
         )
@@ -275,8 +290,17 @@ async def _report(target: Connection, subject: _Subject, seconds_max: float) -> 
         )
 
 
-async def _run(target: Connection, machine: _ThisMachine, timing: Timing) -> None:
+async def _run(target: Connection, machine: _ThisMachine, timing: Timing, programs: Programs, ledger: Ledger) -> None:
     _log.info("agent started", identity=machine.key.text, identity_from=machine.key.source.value, server=target.server)
     async with connect(target) as client:
-        await until_signalled(Agent(client, machine, timing).run())
+        agent = Agent(client, machine, timing)
+        worker = CommandWorker(
+            client,
+            handlers(agent.refresh, programs),
+            ledger,
+            node_id=lambda: agent.node_id,
+            boot_id=machine.boot_id(),
+            timing=timing,
+        )
+        await until_signalled(together(agent.run(), worker.run()))
     _log.info("agent stopped")

@@ -12,9 +12,16 @@ import msgspec
 
 from agent.failures import NotFleetgraph, Refused, Unreachable, describe_transport_error
 from agent.wire import (
+    COMPLETE_COMMAND,
+    FOLLOW_COMMANDS,
     HELLO,
     INGEST,
     RECORD_HASHES,
+    START_COMMAND,
+    TAKE_COMMANDS,
+    Command,
+    CommandRef,
+    CommandResult,
     Greeting,
     HashAnswer,
     HashReport,
@@ -32,6 +39,8 @@ REQUEST_SECONDS_MAX: Final = 60.0
 CONNECT_SECONDS_MAX: Final = 10.0
 ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
 REQUESTS_AT_ONCE_MAX: Final = 8
+STREAM_QUIET_SECONDS_MAX: Final = 300.0
+"""A stream that says nothing for so long may have lost its server without knowing it."""
 _COMPRESS_FROM_BYTES: Final = 1024
 _COMPRESSION: Final = 1  # sections are small or base64 of text: a higher level costs more time than it saves
 _SHOWN_MAX: Final = 300
@@ -93,6 +102,44 @@ class Client:
         variables = {f"i{place}": node_id for place, node_id in enumerate(node_ids)}
         answer = await self._execute(status_query(len(node_ids)), variables, dict[str, NodeStatus])
         return tuple(answer[f"n{place}"] for place in range(len(node_ids)))
+
+    async def take_commands(self, node_id: str) -> tuple[Command, ...]:
+        """Return what the node is to do now, by number."""
+        answer = await self._execute(TAKE_COMMANDS, {"nodeId": node_id}, dict[str, tuple[Command, ...]])
+        return answer["takeCommands"]
+
+    async def start_command(self, ref: CommandRef) -> Command:
+        """Say that a command is about to be run; raises Refused (CONFLICT) when it must not be."""
+        answer = await self._execute(START_COMMAND, {"input": ref}, dict[str, Command])
+        return answer["startCommand"]
+
+    async def complete_command(self, ref: CommandRef, result: CommandResult) -> None:
+        """Say what became of a command."""
+        given = {**msgspec.to_builtins(ref), **msgspec.to_builtins(result)}
+        await self._execute(COMPLETE_COMMAND, {"input": given}, dict[str, Command])
+
+    async def follow_commands(self, node_id: str) -> AsyncIterator[None]:
+        """Yield whenever the server tells of a command, until the stream ends: by itself, or when it is long quiet."""
+        body = msgspec.json.encode({"query": FOLLOW_COMMANDS, "variables": {"nodeId": node_id}})
+        headers = {"content-type": "application/json", "accept": "text/event-stream"}
+        timeout = httpx.Timeout(CONNECT_SECONDS_MAX, read=STREAM_QUIET_SECONDS_MAX)
+        try:
+            async with self._http.stream(
+                "POST", self._connection.endpoint, content=body, headers=headers, timeout=timeout
+            ) as response:
+                if response.headers.get("content-type", "").partition(";")[0] != "text/event-stream":
+                    answer = self._read(response.status_code, await self._read_bounded(response))
+                    raise _refusal(answer.errors[0]) if answer.errors else _no_stream(self._connection)
+                async for line in response.aiter_lines():
+                    if line.startswith("data: {"):
+                        answer = self._read(httpx.codes.OK, line.removeprefix("data: ").encode())
+                        if answer.errors:
+                            raise _refusal(answer.errors[0])
+                        yield
+        except httpx.ReadTimeout:
+            return
+        except httpx.TransportError as error:
+            raise Unreachable(describe_transport_error(self._connection.server, error)) from error
 
     async def _execute(self, query: str, variables: Mapping[str, Any], kind: type[T]) -> T:
         body = msgspec.json.encode({"query": query, "variables": variables})
@@ -159,6 +206,10 @@ async def connect(connection: Connection, transport: httpx.AsyncBaseTransport | 
     headers = {"authorization": f"Bearer {connection.token}"}
     async with httpx.AsyncClient(headers=headers, limits=limits, timeout=timeout, transport=transport) as http:
         yield Client(http, connection)
+
+
+def _no_stream(connection: Connection) -> NotFleetgraph:
+    return NotFleetgraph(f"{connection.endpoint} does not stream")
 
 
 def _refusal(error: _GraphqlError) -> Refused:

@@ -74,6 +74,8 @@ class _Picture:
     inventory: Inventory
     fingerprint: Fingerprint
     rescan_at: float
+    asked: tuple["asyncio.Future[Inventory]", ...] = ()
+    """Who waits for it to be reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,10 @@ class Agent:
         self._wake = asyncio.Event()
         self._picture: _Picture | None = None
         self._collection: asyncio.Task[_Picture] | None = None
+        self._asked: list[asyncio.Future[Inventory]] = []
         self._welcomed = False
+        self.node_id: str | None = None
+        """The node of the session; None before the first."""
         self._refused_digest: str | None = None
 
     async def run(self) -> None:
@@ -118,24 +123,35 @@ class Agent:
             if self._collection is not None:
                 self._collection.cancel()
 
+    async def refresh(self) -> Inventory:
+        """Have the inventory collected anew, and return it when the server has it."""
+        waiting: asyncio.Future[Inventory] = asyncio.get_running_loop().create_future()
+        self._asked.append(waiting)
+        self._wake.set()
+        return await waiting
+
     async def _open(self) -> _Session:
         picture = self._picture or await self._collect(0)
         self._picture = picture
         hello = await in_thread(self._host.hello)
         greeting = await introduce(self._client, hello, picture.inventory)
         self._welcomed = True
+        self.node_id = greeting.node.id
         heartbeat = min(self._timing.heartbeat, greeting.lease_seconds / _LEASE_SHARE)
         _log.info("session opened", node_id=greeting.node.id, session_id=greeting.session_id)
         await self._send(greeting.node.id, picture.inventory, greeting.request_sections)
+        self._settle(picture)
         return _Session(greeting.node.id, hello, heartbeat)
 
     async def _beat(self, session: _Session) -> _Session:
-        inventory = (await self._newest()).inventory
+        picture = await self._newest()
+        inventory = picture.inventory
         report = HashReport(node_id=session.node_id, hashes=inventory.hashes, sent_at=self._timing.now())
         (answer,) = await self._client.record_hashes([report])
         if answer.error is not None:
             raise refused_slot(answer.error)
         await self._send(session.node_id, inventory, answer.request_sections)
+        self._settle(picture)
         if (await in_thread(self._host.hello)) != session.hello:
             return await self._open()  # another boot, as after a container was frozen and moved
         return session
@@ -152,7 +168,7 @@ class Agent:
             if fingerprint != picture.fingerprint:
                 _log.info("hardware changed", changed=sorted(fingerprint ^ picture.fingerprint)[:_CHANGES_SHOWN_MAX])
                 self._start_collection(self._timing.settle)
-            elif self._timing.clock() >= picture.rescan_at:
+            elif self._asked or self._timing.clock() >= picture.rescan_at:
                 self._start_collection(0)
         return picture
 
@@ -163,12 +179,13 @@ class Agent:
     async def _collect(self, settle: float) -> _Picture:
         # One change seldom comes alone: a driver that loads brings its devices one after another.
         await asyncio.sleep(settle)
+        asked, self._asked = tuple(self._asked), []
         fingerprint = await in_thread(self._host.fingerprint)
         inventory = await in_thread(self._host.collect)
         timing = self._timing
         seconds = timing.jittered(timing.rescan if inventory.complete else timing.retry_incomplete)
         _log.info("inventory collected", digest=inventory.digest, complete=inventory.complete)
-        return _Picture(inventory, fingerprint, timing.clock() + seconds)
+        return _Picture(inventory, fingerprint, timing.clock() + seconds, asked)
 
     async def _send(self, node_id: str, inventory: Inventory, names: Sequence[str]) -> None:
         if not names or inventory.digest == self._refused_digest:
@@ -183,6 +200,16 @@ class Agent:
             _log.error("inventory refused", reason=str(refusal))
             return
         _log.info("sections sent", node_id=node_id, sections=list(names))
+
+    def _settle(self, picture: _Picture) -> None:
+        """Tell who waits that the server has the inventory, or does not take it."""
+        for waiting in picture.asked:
+            if waiting.done():
+                continue
+            if picture.inventory.digest == self._refused_digest:
+                waiting.set_exception(Refused("the server does not take this inventory", Code.INVALID_INPUT))
+            else:
+                waiting.set_result(picture.inventory)
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Ending on SIGINT and SIGTERM: the work is cancelled where it waits, and the command ends well."""
+"""Ending on SIGINT and SIGTERM, and together: the work is cancelled where it waits, and the command ends well."""
 
 import asyncio
 import signal
@@ -28,3 +28,14 @@ async def until_signalled(work: Coroutine[Any, Any, None]) -> bool:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
     return not signalled
+
+
+async def together(*works: Coroutine[Any, Any, None]) -> None:
+    """Do all of the works until one of them fails, whose failure is raised as it is."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

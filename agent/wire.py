@@ -5,7 +5,7 @@ Source: the mutations for agents in the project's schema.
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -23,6 +23,19 @@ RECORD_HASHES: Final = """mutation RecordInventoryHashes($entries: [HashReportIn
 }"""
 INGEST: Final = """mutation IngestSections($entries: [SectionsInput!]!) {
   ingestSections(entries: $entries) { nodeId stored error { code message section place } }
+}"""
+_COMMAND_FIELDS: Final = "id sequence kind payload state"
+TAKE_COMMANDS: Final = f"""mutation TakeCommands($nodeId: ID!) {{
+  takeCommands(nodeId: $nodeId) {{ {_COMMAND_FIELDS} }}
+}}"""
+START_COMMAND: Final = f"""mutation StartCommand($input: CommandRef!) {{
+  startCommand(input: $input) {{ {_COMMAND_FIELDS} }}
+}}"""
+COMPLETE_COMMAND: Final = f"""mutation CompleteCommand($input: CommandResultInput!) {{
+  completeCommand(input: $input) {{ {_COMMAND_FIELDS} }}
+}}"""
+FOLLOW_COMMANDS: Final = """subscription FollowCommands($nodeId: ID!) {
+  nodeCommands(nodeId: $nodeId) { id }
 }"""
 _STATUS_FIELDS: Final = """fragment Status on ComputeNode {
   inventoryStatus { state reportedDigest appliedDigest missingSections error }
@@ -130,6 +143,51 @@ class IngestAnswer(Message, frozen=True):
     node_id: str
     stored: tuple[str, ...] = ()
     error: SlotError | None = None
+
+
+class CommandState(StrEnum):
+    """Where a command is, by the name the graph has for it."""
+
+    PENDING = "PENDING"
+    ACKNOWLEDGED = "ACKNOWLEDGED"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    EXPIRED = "EXPIRED"
+    CANCELLED = "CANCELLED"
+
+
+class Command(Message, frozen=True):
+    """What the node is to do."""
+
+    id: str
+    sequence: int
+    kind: str
+    payload: dict[str, Any]
+    state: CommandState
+
+
+class CommandRef(Message, frozen=True):
+    """A command of a node."""
+
+    node_id: str
+    command_id: str
+
+
+class CommandOutcome(StrEnum):
+    """What became of a command."""
+
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+
+
+class CommandResult(Message, frozen=True, omit_defaults=True):
+    """What became of a command, why, and what was found."""
+
+    outcome: CommandOutcome
+    reason: str | None = None
+    message: str | None = None
+    result: dict[str, Any] | None = None
 
 
 class StatusState(StrEnum):

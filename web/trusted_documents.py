@@ -8,7 +8,16 @@ from typing import Final
 import orjson
 from graphql import GraphQLError, GraphQLSchema, OperationDefinitionNode
 
-from agent.wire import HELLO, INGEST, RECORD_HASHES, status_query
+from agent.wire import (
+    COMPLETE_COMMAND,
+    FOLLOW_COMMANDS,
+    HELLO,
+    INGEST,
+    RECORD_HASHES,
+    START_COMMAND,
+    TAKE_COMMANDS,
+    status_query,
+)
 from schema.limits import ALIASES_MAX, problems, read_document
 from web.persisted_queries import bare, is_sha256, sha256_of
 
@@ -49,7 +58,8 @@ def trusted_documents(manifest: Path, schema: GraphQLSchema) -> TrustedDocuments
 def own_documents() -> list[str]:
     """Return what the console and the agents of this version send."""
     statuses = [status_query(count) for count in range(1, ALIASES_MAX + 1)]
-    return [CONSOLE.read_bytes().decode(), HELLO, RECORD_HASHES, INGEST, *statuses]
+    commands = [TAKE_COMMANDS, START_COMMAND, COMPLETE_COMMAND, FOLLOW_COMMANDS]
+    return [CONSOLE.read_bytes().decode(), HELLO, RECORD_HASHES, INGEST, *commands, *statuses]
 
 
 def read_manifest(path: Path, schema: GraphQLSchema) -> dict[str, str]:

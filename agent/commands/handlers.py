@@ -1,0 +1,127 @@
+"""What each kind of command does on this machine; one that has no handler here is unsupported."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from agent.gpus.deadline import collect_with_deadline
+from agent.inventory import Inventory
+from agent.program import Ended, run_within
+from agent.threads import in_thread
+from agent.wire import Command, CommandOutcome, CommandResult
+from domain.command_kinds import (
+    DIAG_NVML,
+    GPU_RESET,
+    INVENTORY_REFRESH,
+    NODE_REBOOT,
+    DiagNvml,
+    GpuReset,
+    read_payload,
+)
+from domain.documents.gpus import GpusSection
+from domain.nvml_diagnosis import diagnose
+
+DIAG_SECONDS_MAX: Final = 60.0
+PROGRAM_SECONDS_MAX: Final = 300.0
+GOING_DOWN_SECONDS_MAX: Final = 600.0
+OUTPUT_BYTES_MAX: Final = 16 * 1024
+GPU_PLACEHOLDER: Final = "{gpu}"
+
+Handler = Callable[[Command], Awaitable[CommandResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What the operator has configured for kinds that the agent itself never does: argument vectors.
+
+    In that of the reset `{gpu}` stands for the GPU's UUID. Without a program its kind is unsupported.
+    """
+
+    reboot: tuple[str, ...] | None = None
+    gpu_reset: tuple[str, ...] | None = None
+    seconds_max: float = PROGRAM_SECONDS_MAX
+    going_down_seconds_max: float = GOING_DOWN_SECONDS_MAX
+
+
+def failed(reason: str, message: str | None = None, **found: Any) -> CommandResult:  # noqa: ANN401 - JSON
+    """Return the result of what was not done, or not to its end."""
+    return CommandResult(outcome=CommandOutcome.FAILED, reason=reason, message=message, result=found or None)
+
+
+def succeeded(**found: Any) -> CommandResult:  # noqa: ANN401 - JSON
+    """Return the result of what was done."""
+    return CommandResult(outcome=CommandOutcome.SUCCEEDED, result=found)
+
+
+def handlers(
+    refresh: Callable[[], Awaitable[Inventory]],
+    programs: Programs,
+    probe: Callable[[], GpusSection] = lambda: collect_with_deadline(DIAG_SECONDS_MAX),
+) -> Mapping[str, Handler]:
+    """Return the handlers by kind; `refresh` collects and reports anew, `probe` looks at the GPUs and blocks."""
+
+    async def refreshed(_command: Command) -> CommandResult:
+        inventory = await refresh()
+        return succeeded(digest=inventory.digest, complete=inventory.complete)
+
+    async def diagnosed(command: Command) -> CommandResult:
+        payload = read_payload(command.kind, command.payload)
+        section = await in_thread(probe)
+        found = diagnose(section, payload.gpu_count if isinstance(payload, DiagNvml) else None)
+        return succeeded(
+            passed=found.passed,
+            gpuCount=found.gpu_count,
+            driverVersion=section.driver_version,
+            failures=[asdict(each) for each in found.failures],
+        )
+
+    known: dict[str, Handler] = {INVENTORY_REFRESH: refreshed, DIAG_NVML: diagnosed}
+    if programs.reboot is not None:
+        known[NODE_REBOOT] = _reboot(programs.reboot, programs)
+    if programs.gpu_reset is not None:
+        known[GPU_RESET] = _gpu_reset(programs.gpu_reset, programs, refresh)
+    return known
+
+
+def _reboot(arguments: Sequence[str], programs: Programs) -> Handler:
+    async def reboot(_command: Command) -> CommandResult:
+        ended = await _run(arguments, programs.seconds_max)
+        if ended.status != 0:
+            return _of_program(ended)
+        # The machine goes down under this very wait; the next boot tells of the success.
+        await asyncio.sleep(programs.going_down_seconds_max)
+        return failed("not-rebooted", "the program ended well, and the machine is still up", output=_text(ended))
+
+    return reboot
+
+
+def _gpu_reset(arguments: Sequence[str], programs: Programs, refresh: Callable[[], Awaitable[Inventory]]) -> Handler:
+    async def reset(command: Command) -> CommandResult:
+        payload = read_payload(command.kind, command.payload)
+        if not isinstance(payload, GpuReset):
+            raise TypeError("the parameters of a gpu.reset name a GPU")
+        given = [each.replace(GPU_PLACEHOLDER, payload.device_id) for each in arguments]
+        ended = await _run(given, programs.seconds_max)
+        if ended.status != 0:
+            return _of_program(ended)
+        # Whether it helped is for the next inventory to say.
+        inventory = await refresh()
+        return succeeded(output=_text(ended), digest=inventory.digest)
+
+    return reset
+
+
+async def _run(arguments: Sequence[str], seconds: float) -> Ended:
+    return await in_thread(lambda: run_within(arguments, seconds, output_bytes_max=OUTPUT_BYTES_MAX, errors_too=True))
+
+
+def _text(ended: Ended) -> str:
+    # U+0000 is kept nowhere.
+    return ended.output.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _of_program(ended: Ended) -> CommandResult:
+    if ended.status is None:
+        return failed("deadline", "the program did not end in time", output=_text(ended))
+    return failed("failed", f"the program ended with status {ended.status}", output=_text(ended))

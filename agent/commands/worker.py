@@ -1,0 +1,197 @@
+"""Taking commands, running them one after another, and telling what became of them.
+
+The subscription says at once that there is something; asking now and then is the guarantee. Which command may be run
+is the server's word, whether one was run already the ledger's.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from agent.client import Client
+from agent.commands.handlers import Handler, failed, succeeded
+from agent.commands.ledger import Entry, Ledger, Phase
+from agent.failures import AgentFailure, Refused
+from agent.loop import Timing
+from agent.retry import backoff_seconds
+from agent.wire import Command, CommandRef, CommandResult, CommandState
+from domain.command_kinds import KINDS, NODE_REBOOT
+from domain.errors import Code, InvalidInput
+
+POLL_SECONDS: Final = 30.0
+JOIN_SECONDS: Final = 0.2
+_MESSAGE_LENGTH_MAX: Final = 1000
+_SETTLED: Final = frozenset({Code.CONFLICT, Code.NOT_FOUND, Code.INVALID_INPUT})
+
+_log = structlog.get_logger(__name__)
+
+
+class CommandWorker:
+    """The commands of one node's agent. Cancel `run` to end it.
+
+    `node_id` gives the node of the present session, `boot_id` the machine's present boot.
+    """
+
+    def __init__(  # noqa: PLR0913 - what it works with
+        self,
+        client: Client,
+        handlers: Mapping[str, Handler],
+        ledger: Ledger,
+        *,
+        node_id: Callable[[], str | None],
+        boot_id: str | None,
+        timing: Timing,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self._client = client
+        self._handlers = handlers
+        self._ledger = ledger
+        self._node_id = node_id
+        self._boot_id = boot_id
+        self._timing = timing
+        self._poll_seconds = poll_seconds
+        self._wake = asyncio.Event()
+        self._told_of: str | None = None
+
+    async def run(self) -> None:
+        """Work for ever."""
+        for entry in self._ledger.in_phase(Phase.RUNNING):
+            with suppress(OSError):  # it stays as it was, and so does not run again
+                self._ledger.note(_ended(entry, _after_restart(entry, self._boot_id)))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._work())
+            tasks.create_task(self._listen())
+
+    async def _work(self) -> None:
+        failures = 0
+        while True:
+            self._wake.clear()
+            pause = self._timing.jittered(self._poll_seconds)
+            try:
+                await self._once(await self._joined())
+                failures, self._told_of = 0, None
+            except AgentFailure as failure:
+                failures += 1
+                pause = backoff_seconds(failures, self._timing.fraction())
+                self._say("commands wait", failure)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+
+    async def _listen(self) -> None:
+        failures = 0
+        while True:
+            node_id = await self._joined()
+            try:
+                async for _ in self._client.follow_commands(node_id):
+                    failures = 0
+                    self._wake.set()
+            except AgentFailure as failure:
+                self._say("commands are asked for only now and then", failure)
+            failures += 1
+            await asyncio.sleep(backoff_seconds(failures, self._timing.fraction()))
+
+    async def _joined(self) -> str:
+        while (node_id := self._node_id()) is None:  # noqa: ASYNC110 - the session has no event of its own
+            await asyncio.sleep(JOIN_SECONDS)
+        return node_id
+
+    async def _once(self, node_id: str) -> None:
+        await self._tell_all(node_id)
+        for command in await self._client.take_commands(node_id):
+            entry = self._ledger.find(command.id)
+            if entry is None or entry.phase is Phase.STARTING:
+                await self._run(node_id, command, entry)
+                await self._tell_all(node_id)
+
+    async def _run(self, node_id: str, command: Command, entry: Entry | None) -> None:
+        """Run a command that this agent has not run, and keep its result."""
+        ref = CommandRef(node_id=node_id, command_id=command.id)
+        if entry is None and command.state is CommandState.RUNNING:
+            # Its entry is lost: whether it was run cannot be known.
+            await self._tell(ref, failed("interrupted", "the agent does not know what became of it"))
+            return
+        handler = self._handlers.get(command.kind)
+        if handler is None:
+            await self._tell(ref, failed("unsupported", f"this agent does not do {command.kind}"))
+            return
+        starting = Entry(command.id, command.sequence, command.kind, Phase.STARTING, self._boot_id)
+        try:
+            self._ledger.note(starting)
+            if not await self._start(ref):
+                self._ledger.forget(command.id)
+                return
+            self._ledger.note(_in_phase(starting, Phase.RUNNING))
+        except OSError as error:
+            await self._tell(ref, failed("no-state", f"the agent cannot keep what it does: {error.strerror}"))
+            return
+        _log.info("command started", command_id=command.id, kind=command.kind, sequence=command.sequence)
+        result = await _result_of(handler, command)
+        _log.info("command ended", command_id=command.id, outcome=result.outcome.value, reason=result.reason)
+        try:
+            self._ledger.note(_ended(starting, result))
+        except OSError:
+            await self._tell(ref, result)
+
+    async def _start(self, ref: CommandRef) -> bool:
+        """Tell the server; False when the command must not be run any more."""
+        try:
+            await self._client.start_command(ref)
+        except Refused as refusal:
+            if refusal.code not in _SETTLED:
+                raise
+            _log.info("command not started", command_id=ref.command_id, reason=str(refusal))
+            return False
+        return True
+
+    async def _tell_all(self, node_id: str) -> None:
+        for entry in self._ledger.in_phase(Phase.DONE):
+            if entry.result is not None:
+                await self._tell(CommandRef(node_id=node_id, command_id=entry.command_id), entry.result)
+            with suppress(OSError):  # it is told again, which changes nothing
+                self._ledger.note(_in_phase(entry, Phase.TOLD))
+
+    async def _tell(self, ref: CommandRef, result: CommandResult) -> None:
+        """Tell a result; what the server does not take it will not take another time either."""
+        try:
+            await self._client.complete_command(ref, result)
+        except Refused as refusal:
+            if refusal.code not in _SETTLED:
+                raise
+            _log.warning("result not taken", command_id=ref.command_id, reason=str(refusal))
+
+    def _say(self, what: str, failure: AgentFailure) -> None:
+        if str(failure) != self._told_of:
+            self._told_of = str(failure)
+            _log.warning(what, reason=str(failure))
+
+
+async def _result_of(handler: Handler, command: Command) -> CommandResult:
+    seconds = KINDS[command.kind].run_seconds_max
+    try:
+        async with asyncio.timeout(seconds):
+            return await handler(command)
+    except TimeoutError:
+        return failed("deadline", f"it did not end within {seconds} s")
+    except InvalidInput as refusal:
+        return failed("invalid", refusal.message)
+    except (AgentFailure, OSError) as error:
+        return failed("failed", str(error)[:_MESSAGE_LENGTH_MAX])
+
+
+def _after_restart(entry: Entry, boot_id: str | None) -> CommandResult:
+    """Say what became of a run that the agent did not live to see the end of."""
+    if entry.kind == NODE_REBOOT and None not in {entry.boot_id, boot_id} and entry.boot_id != boot_id:
+        return succeeded(bootId=boot_id)
+    return failed("interrupted", "the agent was ended while it ran")
+
+
+def _ended(entry: Entry, result: CommandResult) -> Entry:
+    return Entry(entry.command_id, entry.sequence, entry.kind, Phase.DONE, entry.boot_id, result)
+
+
+def _in_phase(entry: Entry, phase: Phase) -> Entry:
+    return Entry(entry.command_id, entry.sequence, entry.kind, phase, entry.boot_id)
