@@ -85,6 +85,26 @@ async def test_a_change_of_hardware_is_collected_and_reported() -> None:
     assert host.collections == 2
 
 
+async def test_a_refresh_collects_anew_and_returns_when_the_server_has_it() -> None:
+    server, host = FakeServer(), FakeHost()
+    async with connect(Connection("http://fleet.test", TOKEN), server.transport()) as client:
+        agent = Agent(client, host, replace(FAST, heartbeat=3600))
+        task = asyncio.create_task(agent.run())
+        await until(lambda: server.sections_received == 2)
+        assert agent.node_id == server.only.id
+        host.vendor = "Another"
+        found = await asyncio.gather(agent.refresh(), agent.refresh())
+        assert b"Another" in server.only.contents["system"]
+        assert {inventory.digest for inventory in found} == {found[0].digest}
+        assert host.collections == 2
+        server.refuse_sections = "too long"
+        host.vendor = "A third"
+        with pytest.raises(Refused, match="does not take"):
+            await agent.refresh()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 async def test_heartbeats_go_on_while_a_collection_hangs() -> None:
     server, host = FakeServer(), FakeHost()
     async with running(server, host):

@@ -1,0 +1,64 @@
+"""What diag.nvml finds."""
+
+import pytest
+
+from domain.documents.gpus import EccUncorrectable, Enumeration, Gpu, GpuHealth, GpusSection, LinkWidth, RowRemap
+from domain.nvml_diagnosis import diagnose
+
+WELL = Gpu(
+    uuid="GPU-1",
+    health=GpuHealth(
+        row_remap=RowRemap(correctable=2, uncorrectable=1, pending=False, failure=False),
+        ecc_uncorrectable=EccUncorrectable(volatile=0, aggregate=7),
+    ),
+    pcie_link_width=LinkWidth(current=16, max=16),
+)
+
+
+def host(*gpus: Gpu, enumeration: Enumeration = Enumeration.COMPLETE, reason: str | None = None) -> GpusSection:
+    return GpusSection(enumeration=enumeration, reason=reason, gpus=gpus)
+
+
+def checks(section: GpusSection, expected: int | None = None) -> list[tuple[str, str | None]]:
+    return [(each.check, each.gpu) for each in diagnose(section, expected).failures]
+
+
+def test_well_gpus_pass_and_so_does_a_machine_without_any() -> None:
+    assert diagnose(host(WELL, Gpu(uuid="GPU-2")), 2).passed
+    assert diagnose(host(), None).passed
+
+
+def test_nvml_that_does_not_answer_is_the_one_thing_that_is_said() -> None:
+    section = host(enumeration=Enumeration.UNAVAILABLE, reason="Driver/library version mismatch")
+    found = diagnose(section, 8)
+    assert not found.passed
+    assert [(each.check, each.reason) for each in found.failures] == [("nvml.init", "Driver/library version mismatch")]
+
+
+def test_another_number_of_gpus_fails_where_a_number_is_expected() -> None:
+    assert checks(host(WELL), 2) == [("gpu.count", None)]
+    assert checks(host(WELL), None) == []
+    lost = Gpu(pci_bus_id="00000000:18:00.0", lost=True)
+    assert checks(host(WELL, lost, enumeration=Enumeration.INCOMPLETE)) == [("gpu.count", None)]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "check"),
+    [
+        (Gpu(uuid="GPU-1", health=GpuHealth(ecc_uncorrectable=EccUncorrectable(volatile=1))), "ecc.uncorrectable"),
+        (Gpu(uuid="GPU-1", health=GpuHealth(row_remap=RowRemap(pending=True))), "row-remap.pending"),
+        (Gpu(uuid="GPU-1", health=GpuHealth(row_remap=RowRemap(failure=True))), "row-remap.failure"),
+        (Gpu(uuid="GPU-1", pcie_link_width=LinkWidth(current=8, max=16)), "pcie.link"),
+    ],
+)
+def test_each_fault_fails_its_check_naming_the_gpu(gpu: Gpu, check: str) -> None:
+    assert checks(host(gpu)) == [(check, "GPU-1")]
+
+
+def test_what_is_not_known_fails_nothing() -> None:
+    unknown = Gpu(
+        uuid="GPU-1",
+        health=GpuHealth(row_remap=RowRemap(), ecc_uncorrectable=EccUncorrectable()),
+        pcie_link_width=LinkWidth(max=16),
+    )
+    assert checks(host(unknown)) == []
