@@ -88,6 +88,10 @@ class FakeServer:
             assert len(entries) <= 200
             _refuse_repeats(entries)
             return {"data": {"ingestSections": [self._ingest(entry) for entry in entries]}}
+        if "takeCommands(nodeId" in query:
+            return {"data": {"takeCommands": []}}
+        if query.startswith("subscription"):
+            return {"data": None, "errors": [{"message": "no streams here", "extensions": {"code": "UNSUPPORTED"}}]}
         aliases = re.findall(r"(n\d+): computeNode\(id: \$(i\d+)\)", query)
         assert 1 <= len(aliases) <= 50
         return {"data": {alias: self._status(variables[parameter]) for alias, parameter in aliases}}

@@ -159,6 +159,36 @@ def test_failures_in_groups_and_circles_are_found_and_end() -> None:
     assert "connection refused" in describe_transport_error("http://fleet.test", group)
 
 
+EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
+
+
+async def followed(transport: httpx.AsyncBaseTransport) -> int:
+    async with connect(CONNECTION, transport) as client:
+        return len([each async for each in client.follow_commands("node_1")])
+
+
+async def test_a_stream_tells_of_each_command_until_it_ends() -> None:
+    told = b'event: next\ndata: {"data": {"nodeCommands": {"id": "cmd_1"}}}\n\n'
+    assert await followed(answering(200, told + b":\n\n" + told + b"event: complete\ndata: \n\n", EVENTS)) == 2
+
+
+async def test_a_stream_that_is_refused_says_why_and_one_that_is_long_quiet_ends() -> None:
+    error = b'{"errors": [{"message": "no node", "extensions": {"code": "NOT_FOUND"}}]}'
+    for transport in (answering(200, error), answering(200, b"event: next\ndata: " + error + b"\n\n", EVENTS)):
+        with pytest.raises(Refused, match="no node"):
+            await followed(transport)
+    with pytest.raises(Unreachable):
+        await followed(answering(503, b"<html>not now</html>"))
+    with pytest.raises(NotFleetgraph, match="does not stream"):
+        await followed(answering(200, b'{"data": {}}'))
+
+    class Quiet(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            raise httpx.ReadTimeout("quiet", request=request)
+
+    assert await followed(Quiet()) == 0
+
+
 async def test_slots_that_do_not_match_their_entries_are_not_trusted() -> None:
     body = json.dumps({"data": {"recordInventoryHashes": []}}).encode()
     async with connect(CONNECTION, answering(200, body)) as client:

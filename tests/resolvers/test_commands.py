@@ -9,7 +9,7 @@ import pytest
 from reconcilers.commands import commands as expiry
 from tests.support.server import Client, RunningServer, hello, report
 from tests.support.socket import open_socket
-from tests.support.waiting import until_seen
+from tests.support.waiting import until, until_seen
 
 FIELDS = "id nodeId sequence kind payload state reason message result issuedBy startedAt finishedAt"
 ISSUE = f"mutation ($input: CommandInput!) {{ issueCommand(input: $input) {{ {FIELDS} }} }}"
@@ -260,6 +260,8 @@ async def test_an_agent_follows_its_commands_and_a_new_subscription_begins_with_
         assert (await socket.next())["nodeCommands"]["id"] == now["id"]
         await take(server.agent, node_id)
         assert (await socket.next())["nodeCommands"]["id"] == later["id"]
+    # Who has left costs nothing more.
+    await until(lambda: not server.services.feed._watchers)
     await step(server.agent, START, first)
     await step(server.agent, COMPLETE, first, outcome="SUCCEEDED")
     await step(server.agent, START, now)
