@@ -22,6 +22,7 @@ from agent.wire import (
     Command,
     CommandRef,
     CommandResult,
+    CommandStart,
     Greeting,
     HashAnswer,
     HashReport,
@@ -108,9 +109,9 @@ class Client:
         answer = await self._execute(TAKE_COMMANDS, {"nodeId": node_id}, dict[str, tuple[Command, ...]])
         return answer["takeCommands"]
 
-    async def start_command(self, ref: CommandRef) -> Command:
+    async def start_command(self, start: CommandStart) -> Command:
         """Say that a command is about to be run; raises Refused (CONFLICT) when it must not be."""
-        answer = await self._execute(START_COMMAND, {"input": ref}, dict[str, Command])
+        answer = await self._execute(START_COMMAND, {"input": start}, dict[str, Command])
         return answer["startCommand"]
 
     async def complete_command(self, ref: CommandRef, result: CommandResult) -> None:

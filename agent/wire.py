@@ -28,7 +28,7 @@ _COMMAND_FIELDS: Final = "id sequence kind payload state"
 TAKE_COMMANDS: Final = f"""mutation TakeCommands($nodeId: ID!) {{
   takeCommands(nodeId: $nodeId) {{ {_COMMAND_FIELDS} }}
 }}"""
-START_COMMAND: Final = f"""mutation StartCommand($input: CommandRef!) {{
+START_COMMAND: Final = f"""mutation StartCommand($input: StartCommandInput!) {{
   startCommand(input: $input) {{ {_COMMAND_FIELDS} }}
 }}"""
 COMPLETE_COMMAND: Final = f"""mutation CompleteCommand($input: CommandResultInput!) {{
@@ -172,6 +172,12 @@ class CommandRef(Message, frozen=True):
 
     node_id: str
     command_id: str
+
+
+class CommandStart(CommandRef, frozen=True):
+    """A command that is about to be run, and what the agent calls this run."""
+
+    run_id: str
 
 
 class CommandOutcome(StrEnum):

@@ -40,10 +40,10 @@ order by expires_at limit $2 for update skip locked
 """
 _SAVE = """
 update commands c set state = s.state, expires_at = s.expires_at, started_at = s.started_at,
-    finished_at = s.finished_at, reason = s.reason, message = s.message, result = s.result
+    run_id = s.run_id, finished_at = s.finished_at, reason = s.reason, message = s.message, result = s.result
 from jsonb_to_recordset($1) s (
-    id text, state text, expires_at timestamptz, started_at timestamptz, finished_at timestamptz, reason text,
-    message text, result jsonb
+    id text, state text, expires_at timestamptz, started_at timestamptz, run_id text, finished_at timestamptz,
+    reason text, message text, result jsonb
 )
 where c.id = s.id
 """
@@ -157,6 +157,7 @@ def command_of(row: Row) -> Command:
         not_before=row.not_before,
         expires_at=row.expires_at,
         started_at=row.started_at,
+        run_id=row.run_id,
         finished_at=row.finished_at,
         reason=row.reason,
         message=row.message,
@@ -170,6 +171,7 @@ def _columns(command: Command) -> Mapping[str, Any]:
         "state": command.state,
         "expires_at": command.expires_at,
         "started_at": command.started_at,
+        "run_id": command.run_id,
         "finished_at": command.finished_at,
         "reason": command.reason,
         "message": command.message,

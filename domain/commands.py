@@ -51,7 +51,10 @@ NO_RESULT: Final = "no-result"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command. `expires_at` is its not-after, and once it runs the time by which its result is waited for."""
+    """A command. `expires_at` is its not-after, and once it runs the time by which its result is waited for.
+
+    `run_id` is what the agent that runs it calls this run.
+    """
 
     id: CommandId
     tenant_id: TenantId
@@ -62,6 +65,7 @@ class Command:
     not_before: datetime | None
     expires_at: datetime
     started_at: datetime | None = None
+    run_id: str | None = None
     finished_at: datetime | None = None
     reason: str | None = None
     message: str | None = None
@@ -132,15 +136,20 @@ def acknowledge(command: Command) -> Command:
     return replace(command, state=CommandState.ACKNOWLEDGED)
 
 
-def start(command: Command, now: datetime) -> Command:
-    """Start a command; raises Conflict for one that is finished, is not due, or may not be started any more."""
+def start(command: Command, run_id: str, now: datetime) -> Command:
+    """Start a command; raises Conflict for one that is finished, is not due, or may not be started any more.
+
+    One that runs may be started again by who runs it, and by nobody else: two agents may speak for one node.
+    """
     if command.state is CommandState.RUNNING:
+        if command.run_id != run_id:
+            raise Conflict(f"{command.id} is run already by another agent of the node, or was by this one")
         return command
     _refuse_finished(command)
     if not is_deliverable(command, now):
         raise Conflict(f"{command.id} may not be started now: it is not due yet, or its not-after has passed")
     run = timedelta(seconds=KINDS[command.kind].run_seconds_max)
-    return replace(command, state=CommandState.RUNNING, started_at=now, expires_at=now + run)
+    return replace(command, state=CommandState.RUNNING, run_id=run_id, started_at=now, expires_at=now + run)
 
 
 def complete(command: Command, result: Result, now: datetime) -> Command:

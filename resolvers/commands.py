@@ -130,11 +130,12 @@ async def take_commands(context: Context, node_id: str) -> list[Row]:
     return await loading.load_rows(context.reader, tenant_id, COMMANDS, asked)
 
 
-async def start_command(context: Context, node_id: str, command_id: str) -> One:
+async def start_command(context: Context, node_id: str, command_id: str, run_id: str) -> One:
     """Note that the node's agent starts a command now; raises NotFound, or Conflict when it must not."""
     tenant_id = context.require(Permission.REPORT)
+    required_text("runId", run_id)
     now = context.services.now()
-    return await _step(context, tenant_id, command_id, lambda command: start(command, now), of_node=node_id)
+    return await _step(context, tenant_id, command_id, lambda command: start(command, run_id, now), of_node=node_id)
 
 
 async def complete_command(context: Context, node_id: str, command_id: str, given: Result) -> One:

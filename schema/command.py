@@ -86,6 +86,15 @@ class CommandRef:
     command_id: strawberry.ID = strawberry.field(description="The command, which is that node's.")
 
 
+@strawberry.input(description="A command that an agent is about to run.")
+class StartCommandInput(CommandRef):
+    """A start."""
+
+    run_id: str = strawberry.field(
+        description="What the agent calls this run; it says the same when it repeats the request, and nobody else does."
+    )
+
+
 @strawberry.input(description="What became of a command.")
 class CommandResultInput(CommandRef):
     """A result."""
@@ -139,16 +148,17 @@ class CommandMutations:
         return cast("list[Command]", await cases.take_commands(info.context, node_id))
 
     @strawberry.mutation(
-        description="An agent is about to run a command. CONFLICT when it must not: it was cancelled, is over, or is "
-        "not due."
+        description="An agent is about to run a command. CONFLICT when it must not: it was cancelled, is over, is not "
+        "due, or is another run's."
     )
     async def start_command(
         self,
         info: Info,
-        input: Annotated[CommandRef, strawberry.argument(description="The command.")],  # noqa: A002 - as others
+        input: Annotated[StartCommandInput, strawberry.argument(description="The run.")],  # noqa: A002 - as others
     ) -> Command:
         """Start a command."""
-        return cast("Command", await cases.start_command(info.context, input.node_id, input.command_id))
+        started = await cases.start_command(info.context, input.node_id, input.command_id, input.run_id)
+        return cast("Command", started)
 
     @strawberry.mutation(
         description="An agent says what became of a command; the same again changes nothing. CONFLICT when it ended "

@@ -36,13 +36,18 @@ class Phase(StrEnum):
     TOLD = "told"
 
 
+_OVER: Final = frozenset({Phase.STARTING, Phase.TOLD})
+"""Nothing was run, or nothing is left to say."""
+
+
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A command, how far the agent got, and in which boot it was run."""
+    """A command, how far the agent got, what it calls this run, and in which boot that is."""
 
     command_id: str
     sequence: int
     kind: str
     phase: Phase
+    run_id: str
     boot_id: str | None = None
     result: CommandResult | None = None
 
@@ -67,10 +72,10 @@ class Ledger:
     def note(self, entry: Entry) -> None:
         """Keep an entry; when this returns it outlives a crash. Raises OSError, and then nothing is known of it."""
         entries = {key: kept for key, kept in self._entries.items() if key != entry.command_id}
-        entries[entry.command_id] = entry
-        told = [key for key, kept in entries.items() if kept.phase is Phase.TOLD]
-        for key in told[: max(0, len(entries) - ENTRIES_MAX)]:
+        over = [key for key, kept in entries.items() if kept.phase in _OVER]
+        for key in over[: max(0, len(entries) + 1 - ENTRIES_MAX)]:
             del entries[key]
+        entries[entry.command_id] = entry
         self._write(entries.values())
         self._entries = entries
 

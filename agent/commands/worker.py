@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
+from uuid import uuid4
 
 import structlog
 
@@ -17,7 +18,7 @@ from agent.commands.ledger import Entry, Ledger, Phase
 from agent.failures import AgentFailure, Refused
 from agent.loop import Timing
 from agent.retry import backoff_seconds
-from agent.wire import Command, CommandRef, CommandResult, CommandState
+from agent.wire import Command, CommandRef, CommandResult, CommandStart, CommandState
 from domain.command_kinds import KINDS, NODE_REBOOT
 from domain.errors import Code, InvalidInput
 
@@ -103,25 +104,24 @@ class CommandWorker:
         await self._tell_all(node_id)
         for command in await self._client.take_commands(node_id):
             entry = self._ledger.find(command.id)
-            if entry is None or entry.phase is Phase.STARTING:
+            # What runs and is not in the ledger is another agent's, or was this one's before it lost its ledger.
+            is_new = entry is None and command.state is not CommandState.RUNNING
+            if is_new or (entry is not None and entry.phase is Phase.STARTING):
                 await self._run(node_id, command, entry)
                 await self._tell_all(node_id)
 
     async def _run(self, node_id: str, command: Command, entry: Entry | None) -> None:
         """Run a command that this agent has not run, and keep its result."""
         ref = CommandRef(node_id=node_id, command_id=command.id)
-        if entry is None and command.state is CommandState.RUNNING:
-            # Its entry is lost: whether it was run cannot be known.
-            await self._tell(ref, failed("interrupted", "the agent does not know what became of it"))
-            return
         handler = self._handlers.get(command.kind)
         if handler is None:
             await self._tell(ref, failed("unsupported", f"this agent does not do {command.kind}"))
             return
-        starting = Entry(command.id, command.sequence, command.kind, Phase.STARTING, self._boot_id)
+        run_id = entry.run_id if entry else str(uuid4())
+        starting = Entry(command.id, command.sequence, command.kind, Phase.STARTING, run_id, self._boot_id)
         try:
             self._ledger.note(starting)
-            if not await self._start(ref):
+            if not await self._start(CommandStart(node_id=node_id, command_id=command.id, run_id=run_id)):
                 self._ledger.forget(command.id)
                 return
             self._ledger.note(_in_phase(starting, Phase.RUNNING))
@@ -136,14 +136,14 @@ class CommandWorker:
         except OSError:
             await self._tell(ref, result)
 
-    async def _start(self, ref: CommandRef) -> bool:
+    async def _start(self, start: CommandStart) -> bool:
         """Tell the server; False when the command must not be run any more."""
         try:
-            await self._client.start_command(ref)
+            await self._client.start_command(start)
         except Refused as refusal:
             if refusal.code not in _SETTLED:
                 raise
-            _log.info("command not started", command_id=ref.command_id, reason=str(refusal))
+            _log.info("command not started", command_id=start.command_id, reason=str(refusal))
             return False
         return True
 
@@ -190,8 +190,8 @@ def _after_restart(entry: Entry, boot_id: str | None) -> CommandResult:
 
 
 def _ended(entry: Entry, result: CommandResult) -> Entry:
-    return Entry(entry.command_id, entry.sequence, entry.kind, Phase.DONE, entry.boot_id, result)
+    return Entry(entry.command_id, entry.sequence, entry.kind, Phase.DONE, entry.run_id, entry.boot_id, result)
 
 
 def _in_phase(entry: Entry, phase: Phase) -> Entry:
-    return Entry(entry.command_id, entry.sequence, entry.kind, phase, entry.boot_id)
+    return Entry(entry.command_id, entry.sequence, entry.kind, phase, entry.run_id, entry.boot_id)

@@ -43,6 +43,8 @@ class CommandRow(SQLModel, table=True):
     request_id: str = columns.text()
     created_at: Moment = columns.moment(now=True)
     started_at: Moment | None = columns.moment(nullable=True)
+    # Made by the agent that runs it.
+    run_id: str | None = columns.text(nullable=True)
     finished_at: Moment | None = columns.moment(nullable=True)
     reason: str | None = columns.text(nullable=True)
     message: str | None = columns.text(nullable=True)

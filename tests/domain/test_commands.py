@@ -90,7 +90,7 @@ def test_a_command_is_delivered_from_its_not_before_up_to_its_not_after() -> Non
 
 
 def test_a_command_that_runs_is_waited_for_as_long_as_its_kind_takes() -> None:
-    running = start(acknowledge(PENDING), NOW)
+    running = start(acknowledge(PENDING), "run", NOW)
     assert (running.state, running.started_at) == (CommandState.RUNNING, NOW)
     assert running.expires_at == NOW + timedelta(seconds=KINDS["diag.nvml"].run_seconds_max)
 
@@ -98,13 +98,13 @@ def test_a_command_that_runs_is_waited_for_as_long_as_its_kind_takes() -> None:
 @pytest.mark.parametrize("state", sorted(set(CommandState) - OPEN))
 def test_a_finished_command_is_not_started(state: CommandState) -> None:
     with pytest.raises(Conflict, match=state.value):
-        start(replace(PENDING, state=state), NOW)
+        start(replace(PENDING, state=state), "run", NOW)
 
 
 def test_a_command_is_started_neither_early_nor_late() -> None:
     for early_or_late in (replace(PENDING, not_before=LATER), replace(PENDING, expires_at=NOW)):
         with pytest.raises(Conflict, match="may not be started"):
-            start(early_or_late, NOW)
+            start(early_or_late, "run", NOW)
 
 
 def test_an_agent_may_decline_what_it_did_not_start_but_not_have_done_it() -> None:
@@ -114,7 +114,7 @@ def test_an_agent_may_decline_what_it_did_not_start_but_not_have_done_it() -> No
 
 
 def test_another_result_than_the_first_is_refused() -> None:
-    done = complete(start(PENDING, NOW), DONE, NOW)
+    done = complete(start(PENDING, "run", NOW), DONE, NOW)
     assert complete(done, DONE, LATER) == done
     with pytest.raises(Conflict, match="succeeded"):
         complete(done, FAILED, LATER)
@@ -122,22 +122,29 @@ def test_another_result_than_the_first_is_refused() -> None:
         complete(done, replace(DONE, document={"passed": False}), LATER)
 
 
+def test_what_runs_is_started_again_only_by_who_runs_it() -> None:
+    running = start(PENDING, "run", NOW)
+    assert start(running, "run", LATER) == running
+    with pytest.raises(Conflict, match="another"):
+        start(running, "another run", NOW)
+
+
 def test_what_runs_cannot_be_cancelled() -> None:
     with pytest.raises(Conflict, match="runs already"):
-        cancel(start(PENDING, NOW), None, NOW)
+        cancel(start(PENDING, "run", NOW), None, NOW)
 
 
 def test_time_ends_a_command_saying_how_far_it_got() -> None:
     assert expire(PENDING, NOW) == PENDING
     assert expire(PENDING, LATER).reason == NOT_STARTED
-    running = start(PENDING, NOW)
+    running = start(PENDING, "run", NOW)
     assert expire(running, LATER - timedelta(minutes=6)) == running
     assert expire(running, running.expires_at).reason == NO_RESULT
 
 
 STEPS = {
     "acknowledge": lambda command, _now: acknowledge(command),
-    "start": start,
+    "start": lambda command, now: start(command, "run", now),
     "succeed": lambda command, now: complete(command, DONE, now),
     "fail": lambda command, now: complete(command, FAILED, now),
     "cancel": lambda command, now: cancel(command, "why", now),

@@ -16,7 +16,7 @@ ISSUE = f"mutation ($input: CommandInput!) {{ issueCommand(input: $input) {{ {FI
 REFRESH = f"mutation ($id: ID!) {{ refreshInventory(id: $id) {{ {FIELDS} }} }}"
 CANCEL = f'mutation ($id: ID!) {{ cancelCommand(id: $id, reason: "not now") {{ {FIELDS} }} }}'
 TAKE = f"mutation ($id: ID!) {{ takeCommands(nodeId: $id) {{ {FIELDS} }} }}"
-START = f"mutation ($input: CommandRef!) {{ startCommand(input: $input) {{ {FIELDS} }} }}"
+START = f"mutation ($input: StartCommandInput!) {{ startCommand(input: $input) {{ {FIELDS} }} }}"
 COMPLETE = f"mutation ($input: CommandResultInput!) {{ completeCommand(input: $input) {{ {FIELDS} }} }}"
 COMMAND = f"query ($id: ID!) {{ command(id: $id) {{ {FIELDS} }} node(id: $id) {{ id }} }}"
 HISTORY = """
@@ -44,9 +44,13 @@ async def issue(client: Client, node_id: str, kind: str = "inventory.refresh", *
 
 
 async def step(client: Client, mutation: str, command: dict[str, Any], **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    given = {"nodeId": command["nodeId"], "commandId": command["id"], **more}
+    given = {"nodeId": command["nodeId"], "commandId": command["id"], **_run(mutation), **more}
     (answer,) = (await client.data(mutation, input=given)).values()
     return dict(answer)
+
+
+def _run(mutation: str) -> dict[str, str]:
+    return {"runId": "run-1"} if mutation == START else {}
 
 
 async def take(client: Client, node_id: str) -> list[dict[str, Any]]:
@@ -59,7 +63,7 @@ async def refusal(client: Client, query: str, **variables: Any) -> tuple[str, st
 
 
 async def of_step(client: Client, mutation: str, command: dict[str, Any], **more: Any) -> str:  # noqa: ANN401
-    given = {"nodeId": command["nodeId"], "commandId": command["id"], **more}
+    given = {"nodeId": command["nodeId"], "commandId": command["id"], **_run(mutation), **more}
     return (await refusal(client, mutation, input=given))[0]
 
 
@@ -72,6 +76,9 @@ async def test_a_command_goes_from_issue_to_result_and_tells_each_step(server: R
     started = await step(server.agent, START, issued)
     assert started["state"] == "RUNNING"
     assert started["startedAt"] is not None
+    assert await step(server.agent, START, issued) == started
+    # Two agents may speak for one node: what one of them runs the other does not.
+    assert await of_step(server.agent, START, issued, runId="run-2") == "CONFLICT"
     said = {"outcome": "SUCCEEDED", "result": {"passed": False, "big": "9223372036854775808"}}
     done = await step(server.agent, COMPLETE, issued, **said)
     assert (done["state"], done["result"]) == ("SUCCEEDED", said["result"])

@@ -9,14 +9,14 @@ from agent.wire import CommandOutcome, CommandResult
 
 
 def entry(number: int, phase: Phase = Phase.RUNNING) -> Entry:
-    return Entry(f"cmd_{number}", number, "diag.nvml", phase, "boot-1")
+    return Entry(f"cmd_{number}", number, "diag.nvml", phase, "run", "boot-1")
 
 
 def test_entries_outlive_a_restart_in_a_file_for_nobody_else(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     ledger = Ledger(folder)
     ledger.note(entry(2))
-    done = Entry("cmd_1", 1, "diag.nvml", Phase.DONE, "boot-1", CommandResult(outcome=CommandOutcome.SUCCEEDED))
+    done = Entry("cmd_1", 1, "diag.nvml", Phase.DONE, "run", "boot-1", CommandResult(outcome=CommandOutcome.SUCCEEDED))
     ledger.note(done)
     again = Ledger(folder)
     assert (again.find("cmd_1"), again.find("cmd_2")) == (done, entry(2))

@@ -15,7 +15,7 @@ from agent.commands.ledger import Entry, Ledger, Phase
 from agent.commands.worker import CommandWorker
 from agent.failures import Refused, Unreachable
 from agent.loop import Timing
-from agent.wire import Command, CommandOutcome, CommandRef, CommandResult, CommandState
+from agent.wire import Command, CommandOutcome, CommandRef, CommandResult, CommandStart, CommandState
 from domain.errors import Code
 from tests.agent.fake_server import until
 
@@ -31,6 +31,7 @@ class FakeClient:
     lost_starts: int = 0
     lost_results: int = 0
     takes: int = 0
+    runs: dict[str, str] = field(default_factory=dict)
     told: asyncio.Event = field(default_factory=asyncio.Event)
 
     def issue(self, kind: str = "diag.nvml", state: CommandState = CommandState.PENDING) -> str:
@@ -49,8 +50,10 @@ class FakeClient:
         open_ = {CommandState.PENDING, CommandState.ACKNOWLEDGED, CommandState.RUNNING}
         return tuple(command for command in self.commands.values() if command.state in open_)
 
-    async def start_command(self, ref: CommandRef) -> Command:
-        found = self.commands[ref.command_id]
+    async def start_command(self, start: CommandStart) -> Command:
+        found = self.commands[start.command_id]
+        if self.runs.setdefault(start.command_id, start.run_id) != start.run_id:
+            raise Refused("another runs it", Code.CONFLICT)
         if found.state is CommandState.CANCELLED:
             raise Refused("it was cancelled", Code.CONFLICT)
         self._now(found, CommandState.RUNNING)
@@ -173,6 +176,19 @@ async def test_a_lost_answer_neither_loses_a_run_nor_doubles_it(tmp_path: Path) 
     assert client.result(command_id).outcome is CommandOutcome.SUCCEEDED
 
 
+async def test_of_two_agents_that_speak_for_one_node_one_runs_a_command(tmp_path: Path) -> None:
+    client, runs = FakeClient(), Runs()
+    command_id = client.issue()
+    taken = await client.take_commands("node_1")
+    client.runs[command_id] = "the other's"
+    async with working(client, tmp_path, {"diag.nvml": runs}):
+        await until(lambda: client.takes > 1 and Ledger(tmp_path).find(command_id) is None)
+        await asyncio.sleep(0.02)
+    assert len(taken) == 1
+    assert runs.seen == []
+    assert client.results == []
+
+
 async def test_a_result_that_could_not_be_told_is_told_after_a_restart(tmp_path: Path) -> None:
     client, runs = FakeClient(lost_results=10_000), Runs()
     command_id = client.issue()
@@ -211,13 +227,16 @@ async def test_a_reboot_succeeded_when_the_agent_comes_back_in_another_boot(tmp_
     assert client.result(second).reason == "interrupted"
 
 
-async def test_an_agent_that_lost_its_ledger_does_not_reboot_again(tmp_path: Path) -> None:
+async def test_an_agent_that_lost_its_ledger_does_not_reboot_again_and_cuts_off_no_other_agents_run(
+    tmp_path: Path,
+) -> None:
     client, reboots = FakeClient(), Runs()
-    command_id = client.issue("node.reboot", CommandState.RUNNING)
-    async with working(client, tmp_path, {"node.reboot": reboots}):
+    client.issue("node.reboot", CommandState.RUNNING)
+    last = client.issue("diag.nvml")
+    async with working(client, tmp_path, {"node.reboot": reboots, "diag.nvml": Runs()}):
         await until(lambda: client.results)
     assert reboots.seen == []
-    assert client.result(command_id).reason == "interrupted"
+    assert [command_id for command_id, _ in client.results] == [last]
 
 
 async def test_what_cannot_be_kept_is_not_run(tmp_path: Path) -> None:
@@ -253,7 +272,7 @@ async def test_a_result_that_the_server_does_not_take_is_not_told_for_ever(tmp_p
 
     client = Forgetful()
     ledger = Ledger(tmp_path)
-    ledger.note(Entry("cmd_9", 9, "diag.nvml", Phase.DONE, "boot-1", succeeded()))
+    ledger.note(Entry("cmd_9", 9, "diag.nvml", Phase.DONE, "run", "boot-1", succeeded()))
     async with working(client, tmp_path, {}, poll_seconds=0.01):
         await until(lambda: client.takes > 3)
     assert client.refused == 1
