@@ -17,20 +17,6 @@ LINE_LENGTH_MAX: Final = 65_536
 MESSAGE_LENGTH_MAX: Final = 8_192
 _KERNEL: Final = 0
 _USER: Final = 1
-_FACILITIES: Final = (
-    "kern",
-    "user",
-    "mail",
-    "daemon",
-    "auth",
-    "syslog",
-    "lpr",
-    "news",
-    "uucp",
-    "cron",
-    "authpriv",
-    "ftp",
-)
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LEAP_YEAR: Final = 2000
@@ -43,13 +29,14 @@ _PREFIX: Final = re.compile(
     r"""\s{0,128}
     (?:<(?P<priority>\d{1,9})>)?
     (?:(?P<facility>[a-z]{3,8}\d?)\s{0,8}:(?:emerg|alert|crit|err|warn|notice|info|debug)\s{0,8}:\s{0,8})?
-    (?:(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?\d{0,3}(?:Z|[+-]\d\d:?\d\d)?)\s{1,8}
-      |(?P<syslog>[A-Z][a-z]{2}\s{1,2}\d{1,2}\ \d\d:\d\d:\d\d)\s{1,8}
+    (?:(?:[A-Z][a-z]{2}\ )?(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,6})?\d{0,3}(?:Z|[+-]\d\d:?\d\d)?)
+       (?:\ UTC)?\s{1,8}
+      |(?P<syslog>[A-Z][a-z]{2}\s{1,2}\d{1,2}\ \d\d:\d\d:\d\d)(?:\.\d{1,6})?\s{1,8}
       |[^\s:\[\]][^:\[\]]{0,64}-\d{1,10}\s{1,8}\[\d{1,4}\]\s{1,8}\S{1,8}\s{1,8}(?P<trace>\d{1,10}\.\d{1,9}):\s{1,8}\w{1,64}:\s{1,8})?
-    (?:[^\s\[]\S{0,254}\s{1,8}kernel:\s{1,8})?
+    (?:[^\s\[:]{1,255}\s{1,8}kernel:\s{1,8})?
     (?:\[\s{0,12}(?P<uptime>\d{1,10}\.\d{1,9})\]\s{0,8}
       |\[(?P<ctime>[A-Z][a-z]{2}\ [A-Z][a-z]{2}\ {1,2}\d{1,2}\ \d\d:\d\d:\d\d\ \d{4})\]\s{0,8})?
-    (?:\[\s{0,12}[TC]\d{1,10}\]\s{0,8})?""",
+    (?:\[\s{0,12}[TC]\d{1,10}\]\s{0,8}|[^\s\[:]{1,255}\s{1,8}kernel:\s{1,8})?""",
     re.ASCII | re.VERBOSE,
 )
 
@@ -118,7 +105,7 @@ def _of_line(line: str) -> Record | None:
     if found["priority"] is not None:
         facility = int(found["priority"]) >> 3
     elif found["facility"] is not None:
-        facility = _FACILITIES.index(found["facility"]) if found["facility"] in _FACILITIES else _USER
+        facility = _KERNEL if found["facility"] == "kern" else _USER
     return Record(message=message, facility=facility, at_us=_clock(found))
 
 

@@ -29,6 +29,9 @@ def journal(**fields: object) -> str:
         (f"2024-05-01T14:00:00.000000+02:00 node-7 kernel: {SAID}", MAY_2024_US),
         (f"2024-05-01T12:00:00+0000 node-7 kernel: {SAID}", MAY_2024_US),
         (f" python3-4242    [007] d..1.    12.345678: nvidia_dev_xid: {SAID}", 12_345_678),
+        (f"May 01 14:25:31.123456 node-7 kernel: [12.345678] {SAID}", 12_345_678),
+        (f"[   12.345678] node-7 kernel: {SAID}", 12_345_678),
+        (f"Wed 2024-05-01 12:00:00 UTC node-7 kernel: {SAID}", MAY_2024_US),
         (f"[Wed May 99 12:00:00 2024] {SAID}", None),
         (f"2024-13-01T00:00:00+00:00 {SAID}", None),
         (f"0001-01-01T00:00:00+14:00 {SAID}", -62_135_647_200_000_000),
@@ -63,6 +66,10 @@ def test_escaped_bytes_of_a_record_become_text_and_lines() -> None:
     record = read_record(r"3,1,2,-;first\x0asecond \xc3\xa9 \x5c \xff")
     assert record is not None
     assert record.message == "first\nsecond é \\ �"
+
+
+def test_what_a_device_calls_itself_stands_before_no_message() -> None:
+    assert read_record(f"[ 1.5] input: kernel: {SAID}") == Record(message=f"input: kernel: {SAID}", at_us=1_500_000)
 
 
 def test_a_line_of_a_dictionary_says_nothing_of_a_driver() -> None:
@@ -101,6 +108,15 @@ def test_a_journals_entry_has_its_boot_and_its_time_since_it() -> None:
 def test_what_is_no_record_is_none(text: str) -> None:
     read = read_record(text)
     assert read is None or read.message == text
+
+
+@pytest.mark.parametrize(
+    "piece", ["a-1 ", "-1 [1] ", "kernel: ", "[ 1.5] ", "<4>", "kern :warn : ", " ", "x", "\\\\x0a"]
+)
+def test_long_repetitions_are_read_in_linear_time(piece: str) -> None:
+    for start in ("", "3,1,2,-;", "[ 1.5] ", "2024-05-01T12:00:00 "):
+        for _ in range(20):
+            read_record(start + piece * 20_000)
 
 
 def test_long_lines_are_cut() -> None:
