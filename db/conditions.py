@@ -12,6 +12,10 @@ _OF_NODES = """
 select node_id, type, status, reason, message, since, no_schedule from node_conditions
 where node_id = any ($1) order by node_id, type
 """
+_OF_TYPES = """
+select node_id, type, status, reason, message, since, no_schedule from node_conditions
+where node_id = any ($1) and type = any ($2)
+"""
 _SAVE = """
 insert into node_conditions (node_id, tenant_id, type, status, reason, message, since, no_schedule)
 select * from unnest(
@@ -39,6 +43,11 @@ def condition_of(row: Row) -> Condition:
 async def conditions_of_nodes(tx: Transaction, node_ids: Sequence[str]) -> list[Row]:
     """Return the conditions of many nodes, by type, of whatever tenant."""
     return await tx.fetch(_OF_NODES, list(node_ids))
+
+
+async def conditions_of_types(tx: Transaction, node_ids: Sequence[str], types: Sequence[str]) -> list[Row]:
+    """Return those of some types, in no order, of whatever tenant."""
+    return await tx.fetch(_OF_TYPES, list(node_ids), list(types))
 
 
 async def save_conditions(tx: Transaction, changed: Sequence[NodeCondition]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from db.conditions import NodeCondition, condition_of, conditions_of_nodes, save_conditions
+from db.conditions import NodeCondition, condition_of, conditions_of_types, save_conditions
 from db.connections import Row
 from db.database import Transaction
 from db.events import NewEvent, write_events
@@ -29,13 +29,13 @@ where n.id = s.node_id and n.no_schedule_reasons <> s.reasons
 """
 
 
-async def standings(tx: Transaction, nodes: Sequence[Row]) -> dict[NodeId, Standing]:
-    """Return what is stored of the conditions of nodes, whose (node_id, tenant_id, trust, no_schedule_reasons) it has.
+async def standings(tx: Transaction, nodes: Sequence[Row], types: Sequence[str]) -> dict[NodeId, Standing]:
+    """Return what is stored of some conditions of nodes, of which rows with the other facts of a standing were read.
 
     What is to be changed must be locked by whoever read those rows.
     """
     known: dict[str, dict[str, Condition]] = {row.node_id: {} for row in nodes}
-    for row in await conditions_of_nodes(tx, list(known)):
+    for row in await conditions_of_types(tx, list(known), types):
         known[row.node_id][row.type] = condition_of(row)
     return {
         NodeId(row.node_id): Standing(
@@ -50,11 +50,11 @@ async def standings(tx: Transaction, nodes: Sequence[Row]) -> dict[NodeId, Stand
 
 
 async def standings_of(
-    tx: Transaction, nodes: Sequence[tuple[TenantId, NodeId]], *, locked: bool
+    tx: Transaction, nodes: Sequence[tuple[TenantId, NodeId]], types: Sequence[str], *, locked: bool
 ) -> dict[NodeId, Standing]:
     """Return the same of those nodes that their tenant has; `locked` keeps them as they are until the end."""
     tenants, ids = [tenant_id for tenant_id, _ in nodes], [node_id for _, node_id in nodes]
-    return await standings(tx, await tx.fetch(_LOCKED if locked else _NODES, tenants, ids))
+    return await standings(tx, await tx.fetch(_LOCKED if locked else _NODES, tenants, ids), types)
 
 
 async def save_changes(tx: Transaction, changes: Sequence[tuple[Standing, Changed]]) -> None:

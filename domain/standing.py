@@ -13,7 +13,7 @@ from domain.node import Trust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is stored of a node's conditions, by type, and of what keeps work off it."""
+    """What is stored of a node's conditions, by type (at least of those that are spoken of), and keeps work off it."""
 
     node_id: NodeId
     tenant_id: TenantId

@@ -8,6 +8,7 @@ from db.connections import Row
 from db.database import Database, Transaction
 from db.node_spec import nodes_to_sweep, upkeep_facts, upkeep_of
 from db.standings import save_changes, standings
+from domain.hygiene import HYGIENE_TYPES
 from domain.hygiene import hygiene as upkeep_observed
 from domain.ids import NodeId
 from domain.standing import Changed, Standing, observe
@@ -22,7 +23,7 @@ def hygiene(database: Database, agent_version_min: str | None, now: Callable[[],
     """Make the reconciler of DriverMismatch and DaemonOutdated; of many processes one works at a time."""
 
     async def judged(tx: Transaction, rows: Sequence[Row]) -> list[tuple[Standing, Changed]]:
-        known = await standings(tx, rows)
+        known = await standings(tx, rows, HYGIENE_TYPES)
         found = []
         for row in rows:
             standing = known[NodeId(row.node_id)]

@@ -9,7 +9,7 @@ from db.connections import Row
 from db.database import Database, Transaction
 from db.standings import save_changes, standings
 from domain.ids import NodeId
-from domain.liveness import Hearing, Lives, Patience, judge
+from domain.liveness import LIFECYCLE_TYPES, Hearing, Lives, Patience, judge
 from domain.node import Connectivity
 from domain.pool_policy import read_policy
 from domain.standing import Standing
@@ -62,7 +62,7 @@ async def _settle(tx: Transaction, nodes: Sequence[NodeId], patience: Patience, 
 async def _judged(
     tx: Transaction, rows: Sequence[Row], patience: Patience, listened_seconds: float, now: datetime
 ) -> list[tuple[Standing, Lives]]:
-    known = await standings(tx, rows)
+    known = await standings(tx, rows, LIFECYCLE_TYPES)
     found = []
     for row in rows:
         standing = known[NodeId(row.node_id)]

@@ -12,7 +12,7 @@ from db.liveness import SignOfLife, hear
 from db.node_spec import save_observed
 from db.standings import save_changes, standings_of
 from domain.conditions import Observed
-from domain.daemon_conditions import daemon_conditions
+from domain.daemon_conditions import DAEMON_TYPES, daemon_conditions
 from domain.ids import NodeId
 from domain.node import Trust
 from domain.standing import Changed, Standing, observe
@@ -69,10 +69,10 @@ async def _take(tx: Transaction, reports: Sequence[StatusReport], now: datetime)
     """Write what reports change; returns the nodes that were heard of. Only nodes that change are locked."""
     said = {report.node_id: daemon_conditions(report.conditions) for report in reports if report.conditions is not None}
     nodes = [(report.sign.tenant_id, report.node_id) for report in reports if report.node_id in said]
-    changing = _changes(await standings_of(tx, nodes, locked=False), said, now)
+    changing = _changes(await standings_of(tx, nodes, DAEMON_TYPES, locked=False), said, now)
     if changing:
         again = [(standing.tenant_id, standing.node_id) for standing, _ in changing]
-        await save_changes(tx, _changes(await standings_of(tx, again, locked=True), said, now))
+        await save_changes(tx, _changes(await standings_of(tx, again, DAEMON_TYPES, locked=True), said, now))
     observed = {
         (report.sign.tenant_id, report.node_id): report.observed_generation
         for report in reports
