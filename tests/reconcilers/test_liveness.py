@@ -1,5 +1,6 @@
 """Silences and clocks, from the sign of life to what keeps work off the node."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any, Final
@@ -24,6 +25,7 @@ query ($id: ID!) { computeNode(id: $id) {
     conditions { type status reason noSchedule }
 } }
 """
+STATUS: Final = "mutation ($entries: [StatusInput!]!) { reportStatus(entries: $entries) { error { code } } }"
 READY: Final = (
     "update nodes set provision_state = 'adopted', observed_generation = 1, no_schedule_reasons = '{foreign}'"
 )
@@ -222,3 +224,27 @@ async def test_of_two_that_look_at_once_one_does_the_work(database: Database, se
         assert await tx.value("select pg_try_advisory_xact_lock($1)", module._LOCK)
         assert (await liveness(database, Patience(), utc_now).activate()).done == 0
     assert (await liveness(database, Patience(), utc_now).activate()).done == 1
+
+
+async def test_reports_hellos_and_looks_at_once_get_through_and_agree_in_the_end(
+    database: Database, server: RunningServer
+) -> None:
+    names = [f"n{number}" for number in range(6)]
+    nodes = [await hello(server.agent, name) for name in names]
+    await listened(database, 3600)
+    looks = [liveness(database, Patience(), utc_now) for _ in range(2)]
+    for turn in range(6):
+        await silence(database, 700, *nodes[::2])
+        said = [{"type": "ForeignGpuExposure"}] if turn % 2 else []
+        statuses = [{"nodeId": node_id, "conditions": said} for node_id in reversed(nodes)]
+        await asyncio.gather(
+            *(look.activate() for look in looks),
+            *(hello(server.agent, name) for name in names),
+            server.agent.data(STATUS, entries=statuses),
+            _beat(server, *nodes[3:]),
+            server.agent.data(STATUS, entries=statuses[:3]),
+            _beat(server, *reversed(nodes)),
+        )
+    await _look(database)
+    for node_id in nodes:
+        assert (await _node(server, node_id))["noScheduleReasons"] == ["ForeignGpuExposure"]
