@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.sections import SECTION_BYTES_MAX
-from tests.support.server import INGEST, RECORD, RunningServer, hash_of, hello, section
+from tests.support.server import INGEST, RECORD, RunningServer, applied, hash_of, hello, section
 
 
 def raw(name: str, content: bytes, *, sha256: str | None = None) -> dict[str, str]:
@@ -104,6 +104,7 @@ async def test_an_unchanged_heartbeat_writes_no_inventory_row(server: RunningSer
     await server.agent.data(INGEST, entries=[{"nodeId": node_id, "sections": [given]}])
     report = {"nodeId": node_id, "hashes": [hash_of(given)]}
     await server.agent.data(RECORD, entries=[report])
+    await applied(server.operator, node_id)
     versions = "select i.xmin::text as inventory, l.xmin::text as liveness from node_inventory i, node_liveness l"
     async with server.services.database.transaction() as tx:
         before = await tx.first(versions)
