@@ -26,7 +26,7 @@ async def test_a_gzip_body_is_taken(server: RunningServer) -> None:
     ("content", "encoding", "status", "said"),
     [
         (QUERY, "gzip", 400, "not gzip"),
-        (gzip.compress(QUERY)[:-9], "gzip", 400, "ends too early"),
+        (gzip.compress(QUERY, mtime=0)[:-9], "gzip", 400, "ends too early"),
         (QUERY, "br", 415, "'br'"),
     ],
 )
@@ -39,7 +39,9 @@ async def test_a_body_that_is_not_what_its_header_says_is_refused(
     assert answer.json()["errors"][0]["extensions"]["code"] == "INVALID_INPUT"
 
 
-@pytest.mark.parametrize(("content", "encoding"), [(b"x" * 2000, "identity"), (gzip.compress(b"x" * 5000), "gzip")])
+@pytest.mark.parametrize(
+    ("content", "encoding"), [(b"x" * 2000, "identity"), (gzip.compress(b"x" * 5000, mtime=0), "gzip")]
+)
 async def test_a_body_beyond_the_bounds_is_refused_before_it_is_parsed(content: bytes, encoding: str) -> None:
     async def never(_scope: object, _receive: object, _send: object) -> None:
         pytest.fail("the body reached the application")
