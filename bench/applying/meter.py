@@ -41,6 +41,13 @@ class Meter:
 
     def _now(self) -> tuple[float, float, float]:
         # The postmaster's own time is next to nothing, that of children which have ended is in no other process.
+        while True:
+            ended = self._ended()
+            living = cpu_seconds(self._postmaster.children())
+            # A child that ended in between would be in neither.
+            if self._ended() == ended:
+                return time.monotonic(), time.process_time(), ended + living
+
+    def _ended(self) -> float:
         times = self._postmaster.cpu_times()
-        ended = times.children_user + times.children_system
-        return time.monotonic(), time.process_time(), ended + cpu_seconds(self._postmaster.children())
+        return times.children_user + times.children_system
