@@ -5,7 +5,6 @@ Their text depends on the operators only; every key and value is a bound paramet
 no entry for a bare key, and of `@? '$."key"'`, which both accept, both read the whole index.
 """
 
-from collections.abc import Hashable, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -20,18 +19,6 @@ _TEXT: Final = sa.Text()
 _NUMERIC: Final = sa.Numeric()
 _JSONB_ARRAY: Final = sa.ARRAY(JSONB)
 _NUMBER: Final = sa.literal_column(f"'^{NUMBER_PATTERN}$'", sa.Text)
-
-
-def conditions(labels: ColumnElement[Any], requirements: Sequence[Requirement]) -> list[ColumnElement[bool]]:
-    """Return a condition per requirement that is true or false of any labels, as `domain.selector.matches` says."""
-    return [
-        clause(labels, each.operator, *map(sa.literal, values(each), types(each.operator))) for each in requirements
-    ]
-
-
-def shape(requirements: Sequence[Requirement]) -> Hashable:
-    """Return what the SQL text of the conditions depends on: equal exactly when the texts are."""
-    return tuple(requirement.operator for requirement in requirements)
 
 
 def types(operator: Operator) -> tuple[TypeEngine[Any], ...]:

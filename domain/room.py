@@ -15,8 +15,9 @@ ATOM_CLASSES: Final = frozenset(
 WAIVED_REASONS: Final = ("role=", "observedGeneration=", "connectivity=disconnected")
 """Beginnings of what makes a node unschedulable and still refuses no claim.
 
-Nothing assigns a role or a generation yet, and a session's lapse says little of the hardware: a node that stays away
-gets a condition, which counts. Where there is a choice, nodes without any of these come first.
+Nothing assigns a role yet, few agents tell the generation they observed, and a session's lapse says little of the
+hardware: a node that stays away gets a condition, which counts. Where there is a choice, nodes without any of these
+come first.
 """
 
 
