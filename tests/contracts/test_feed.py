@@ -306,19 +306,19 @@ async def test_conditions_are_followed_by_their_types(served: Served) -> None:
     server, address = served
     cut = {"gpus": {"enumeration": "incomplete", "reason": "one of two answered"}}
     whole = {"gpus": {"enumeration": "complete"}}
+    start = (await server.operator.data(CURSOR))["feedCursor"]
     node_id = await report(server.agent, "n1", cut)
     query = """
     subscription ($types: [String!], $after: Cursor) {
       nodeConditionChanged(types: $types, after: $after) { nodeId condition status reason noSchedule }
     }
     """
-    start = (await server.operator.data("{ events(first: 1) { nodes { cursor } } }"))["events"]["nodes"]
     async with (
         open_socket(address, server.operator.token) as followed,
         open_socket(address, server.operator.token) as other,
     ):
-        await followed.subscribe(query, types=["InventoryDegraded"], after=start[0]["cursor"])
-        await other.subscribe(query, types=["DuplicateIdentity"], after=start[0]["cursor"])
+        await followed.subscribe(query, types=["InventoryDegraded"], after=start)
+        await other.subscribe(query, types=["DuplicateIdentity"], after=start)
         await ingest(server.agent, node_id, whole)
         said = [(await followed.next())["nodeConditionChanged"] for _ in range(2)]
         with pytest.raises(TimeoutError):
