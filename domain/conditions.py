@@ -97,12 +97,13 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a source says of a condition now."""
+    """What a source says of a condition now; `no_schedule` where it is not the type alone that decides it."""
 
     type: str
     status: ConditionStatus
     reason: str | None = None
     message: str | None = None
+    no_schedule: bool | None = None
 
 
 def transition(
@@ -119,7 +120,8 @@ def transition(
         if known is None and said.status is ConditionStatus.FALSE:
             continue
         since = known.since if known is not None and known.status is said.status else now
-        no_schedule = said.type in NO_SCHEDULE and not advisory
+        keeps_away = said.type in NO_SCHEDULE if said.no_schedule is None else said.no_schedule
+        no_schedule = keeps_away and not advisory
         condition = Condition(said.type, said.status, said.reason, said.message, since, no_schedule)
         if condition != known:
             changed.append(condition)

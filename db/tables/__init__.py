@@ -10,6 +10,7 @@ from db.tables.booking import AllocationRow, BookingRow
 from db.tables.command import CommandRow
 from db.tables.device import DepartureRow, DeviceHealthRow, DeviceRow
 from db.tables.event import EventRow, FeedHeadRow, OutboxRow
+from db.tables.fault import NodeFaultRow
 from db.tables.fleet import PoolRow, SiteRow
 from db.tables.image import CachedImageRow
 from db.tables.inventory import NodeInventoryRow, SectionRow, SnapshotRow
@@ -37,6 +38,7 @@ __all__ = [
     "FeedHeadRow",
     "ListeningRow",
     "LivenessRow",
+    "NodeFaultRow",
     "NodeInventoryRow",
     "NodeRow",
     "OutboxRow",
