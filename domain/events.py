@@ -9,11 +9,13 @@ from domain.commands import Command
 from domain.conditions import Condition
 from domain.device_health import DeviceHealth, HealthEnd
 from domain.jsonvalue import JsonValue
+from domain.node_fault import NodeFault
 
 INVENTORY_CHANGED: Final = "node.inventory.changed"
 CONDITION_CHANGED: Final = "node.condition.changed"
 DEVICE_HEALTH_CHANGED: Final = "device.health.changed"
 COMMAND_CHANGED: Final = "node.command.changed"
+FAULT_RECORDED: Final = "node.fault.recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,33 @@ def device_health_changed(fault: DeviceHealth, *, healthy: bool, end: HealthEnd 
             "rule": fault.rule,
             "since": fault.since.isoformat(),
             "end": None if end is None else end.value,
+        },
+    )
+
+
+def fault_recorded(fault: NodeFault) -> PlannedEvent:
+    """Tell a fault of the kernel log that is news, with its verdict."""
+    return PlannedEvent(
+        FAULT_RECORDED,
+        {
+            "kind": fault.kind.value,
+            "code": fault.code,
+            "deviceId": fault.device_id,
+            "pci": fault.pci,
+            "mig": fault.mig,
+            "bootId": fault.boot_id or None,
+            "sequence": str(fault.sequence),
+            "count": fault.count,
+            "message": fault.message,
+            "policy": fault.policy.value,
+            "scope": fault.scope.value,
+            "rule": fault.rule,
+            "cause": fault.cause,
+            "causedBy": fault.caused_by,
+            "meaning": fault.meaning,
+            "recommendedAction": fault.recommended_action,
+            "note": fault.note,
+            "condition": fault.condition,
         },
     )
 

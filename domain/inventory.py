@@ -176,7 +176,7 @@ def _said(state: NodeState, report: Report, plan: DevicePlan, hardware: Hardware
     return (
         *inventory_conditions(report.sections, plan.conflicts, contested),
         *gpu_count_mismatch(section_of(report.sections, GpusSection), expected),
-        *device_conditions(plan.health.stands),
+        *device_conditions(plan.health.stands, (each.health for each in plan.health.ended)),
     )
 
 

@@ -22,6 +22,7 @@ _BUS_MAX: Final = 0xFF
 _NAME_LENGTH_MAX: Final = 64
 
 _ADDRESS: Final = r"(?P<address>[0-9a-fA-F]{1,8}(?::[0-9a-fA-F]{1,4}){1,2}(?:\.[0-9a-fA-F]{1,2})?)"
+_WHOLE_ADDRESS: Final = re.compile(_ADDRESS, re.ASCII)
 _INSTANCE: Final = r"(?:\s{1,4}GPU-I:(?P<gi>\d{1,10}))?(?:\s{1,4}GPU-CI:(?P<ci>\d{1,10}))?"
 _XID: Final = re.compile(
     rf"(?:NVRM:\s{{0,8}}Xid\s{{1,8}}\((?:PCI:)?|Xid\s{{1,8}}\(PCI:){_ADDRESS}{_INSTANCE}\):\s{{0,8}}(?P<code>\d{{1,5}})(?!\w)",
@@ -202,24 +203,38 @@ def _said(line: str) -> Iterator[Statement]:
 
 def _xid(found: re.Match[str], line: str) -> Fault:
     pid, process, message = _process(line[found.end() :].lstrip(", "))
-    previous = _PREVIOUS.search(message)
-    link = _LINK.search(message)
-    fault = Fault(
-        kind=FaultKind.XID,
-        code=int(found["code"]),
-        address=found["address"],
-        pci=_canonical(found["address"]),
-        message=message,
-        pid=pid,
-        process=process,
-        mig=_mig(found["gi"], found["ci"]),
-        caused_by=int(previous[1]) if previous else None,
+    return with_details(
+        Fault(
+            kind=FaultKind.XID,
+            code=int(found["code"]),
+            address=found["address"],
+            pci=_canonical(found["address"]),
+            message=message,
+            pid=pid,
+            process=process,
+            mig=_mig(found["gi"], found["ci"]),
+        )
+    )
+
+
+def with_details(fault: Fault) -> Fault:
+    """Read an Xid's message for what it says beside its words: causes, links, values and registers."""
+    previous = _PREVIOUS.search(fault.message)
+    link = _LINK.search(fault.message)
+    fault = replace(
+        fault,
+        caused_by=int(previous[1]) if previous else fault.caused_by,
         link=int(link[1]) if link else None,
     )
     if fault.code == RECOVERY_CODE:
-        recovery = _RECOVERY.search(message)
+        recovery = _RECOVERY.search(fault.message)
         return replace(fault, recovery=int(recovery[2], 16) if recovery else None)
     return _nvlink5(fault) if fault.code in NVLINK5_CODES else fault
+
+
+def address_of(text: str) -> str | None:
+    """Return the canonical PCI address of what the driver printed; None when it is none. Raises nothing."""
+    return _canonical(text) if _WHOLE_ADDRESS.fullmatch(text) else None
 
 
 def _process(rest: str) -> tuple[int | None, str | None, str]:

@@ -1,0 +1,172 @@
+"""Faults as an agent reports them: which are new, and what each is judged to be (rules 10 and 16).
+
+A fault that is reported again changes nothing, whether it holds or ended: the number of its newest record in the kernel
+log tells what is new from what is repeated.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from domain.device import Device, DeviceClass, fact
+from domain.fault_scan import SeenFault
+from domain.ids import DeviceId
+from domain.kernel_faults import RECOVERY_CODE, Fault, FaultKind
+from domain.node_fault import FaultEnd, NodeFault
+from domain.xid_rules import XidPolicy
+from domain.xid_verdict import Circumstances, judge
+
+FAULTS_MAX: Final = 1024
+"""Of one boot of a node; what comes beyond them is kept only where it raises something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldFault:
+    """A fault as an agent tells it; `sequence` is the number of its newest record in the log of that boot."""
+
+    fault: Fault
+    sequence: int
+    count: int = 1
+    device_id: DeviceId | None = None
+    boot_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Where faults happened: the node's present boot, its devices, and the policies of its pool by code."""
+
+    boot_id: str | None
+    devices: Mapping[DeviceId, Device]
+    overrides: Mapping[str, XidPolicy] = field(default_factory=dict)
+
+    @property
+    def gpus(self) -> list[Device]:
+        """The GPUs."""
+        return [device for device in self.devices.values() if device.device_class is DeviceClass.GPU]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What reports change: the rows to write, and those of them that are told as new."""
+
+    write: tuple[NodeFault, ...] = ()
+    told: tuple[NodeFault, ...] = ()
+
+
+def take_faults(known: Iterable[NodeFault], reported: Sequence[ToldFault], setting: Setting, now: datetime) -> Taken:
+    """Decide what reported faults change; those of another boot than the node's present one are history."""
+    rows = {(row.boot_id, row.key): row for row in known}
+    write: dict[tuple[str, str], NodeFault] = {}
+    told: dict[tuple[str, str], NodeFault] = {}
+    for each in reported:
+        boot_id = each.boot_id or setting.boot_id or ""
+        if setting.boot_id is not None and boot_id != setting.boot_id:
+            continue
+        placed = _placed(each, setting)
+        name = (boot_id, _key(placed))
+        before = rows.get(name)
+        is_same_gpu = before is None or placed.device_id in {None, before.device_id} or before.device_id is None
+        if before is not None and is_same_gpu and placed.sequence <= before.sequence:
+            continue
+        after = _row(placed, boot_id, before if is_same_gpu else None, setting, now)
+        if before is None and not after.holds and len(rows) >= FAULTS_MAX:
+            continue
+        rows[name] = write[name] = after
+        if before is None or not is_same_gpu or _says_otherwise(before, after):
+            told[name] = after
+    return Taken(tuple(write.values()), tuple(told.values()))
+
+
+def _placed(told: ToldFault, setting: Setting) -> ToldFault:
+    """Complete the GPU by its address, or the address by the GPU, where the node's inventory knows it."""
+    if told.fault.kind is FaultKind.SXID:
+        return replace(told, device_id=None)
+    if told.device_id is not None:
+        gpu = setting.devices.get(told.device_id)
+        pci = None if gpu is None else gpu.pci_bus_id
+        if told.fault.pci is None and pci is not None:
+            return replace(told, fault=replace(told.fault, address=pci, pci=pci))
+        return told
+    pci = told.fault.pci
+    found = [gpu.id for gpu in setting.gpus if pci is not None and gpu.pci_bus_id == pci and not gpu.missing]
+    return replace(told, device_id=found[0]) if len(found) == 1 else told
+
+
+def _key(told: ToldFault) -> str:
+    """Tell a fault from the others of its boot: two that nobody can place are two."""
+    fault = told.fault
+    place = fault.place or told.device_id or f"?{told.sequence}"
+    unit = fault.nvlink.unit if fault.nvlink is not None else None
+    kind = FaultKind.SXID if fault.kind is FaultKind.SXID else FaultKind.XID
+    link = fault.link if fault.nvlink is not None or kind is FaultKind.SXID else None
+    parts = (kind.value, fault.code, place, fault.mig, unit, None if link is None else f"link{link}")
+    return " ".join(str(part) for part in parts if part is not None)
+
+
+def _row(told: ToldFault, boot_id: str, before: NodeFault | None, setting: Setting, now: datetime) -> NodeFault:
+    seen = SeenFault(number=0, line=0, fault=told.fault, boot_id=boot_id or None)
+    verdict = judge(seen, _circumstances(told, setting))
+    is_over = verdict.policy is XidPolicy.CLEAR
+    row = NodeFault(
+        boot_id=boot_id,
+        key=_key(told),
+        kind=told.fault.kind,
+        code=told.fault.code,
+        address=told.fault.address,
+        pci=told.fault.pci,
+        device_id=told.device_id,
+        mig=None if told.fault.mig is None else str(told.fault.mig),
+        sequence=told.sequence,
+        count=told.count,
+        message=told.fault.message,
+        policy=verdict.policy,
+        scope=verdict.scope,
+        rule=verdict.rule,
+        cause=verdict.cause,
+        caused_by=verdict.caused_by,
+        meaning=verdict.meaning,
+        recommended_action=verdict.recommended_action,
+        note=verdict.note,
+        condition=verdict.condition,
+        remedy=verdict.remedy,
+        since=now,
+        last_at=now,
+        ended_at=now if is_over else None,
+        end=FaultEnd.RECOVERED if is_over else None,
+    )
+    return row if before is None else _after(before, row)
+
+
+def _after(before: NodeFault, row: NodeFault) -> NodeFault:
+    """Return what a row becomes with a newer record of the same fault.
+
+    What holds goes on with the verdict that it has, also where rules or policies would judge it milder now; only
+    Xid 154 is a state, of which the last value counts.
+    """
+    count = max(before.count, row.count)
+    if before.holds and not row.holds and row.code != RECOVERY_CODE:
+        return replace(before, sequence=row.sequence, count=count, message=row.message, last_at=row.last_at)
+    goes_on = before.ended_at is None and before.condition == row.condition
+    return replace(
+        row,
+        device_id=row.device_id or before.device_id,
+        count=count,
+        since=before.since if goes_on else row.since,
+    )
+
+
+def _circumstances(told: ToldFault, setting: Setting) -> Circumstances:
+    gpu = setting.devices.get(told.device_id) if told.device_id is not None else None
+    drivers = {each.driver_version for each in setting.gpus} - {None}
+    pending = None if gpu is None else fact(gpu, "health.rowRemap.pending")
+    return Circumstances(
+        driver_version=gpu.driver_version if gpu is not None else drivers.pop() if len(drivers) == 1 else None,
+        remap_pending=pending if isinstance(pending, bool) else None,
+        overrides=setting.overrides,
+    )
+
+
+def _says_otherwise(before: NodeFault, after: NodeFault) -> bool:
+    """Say whether a fault is news and not merely one more of a kind that is known."""
+    return (before.holds, before.policy, before.condition) != (after.holds, after.policy, after.condition)
