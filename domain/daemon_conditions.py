@@ -1,9 +1,11 @@
 """Conditions that a node's daemon reports: each is exactly what the last status report says (rule 8)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from domain.conditions import ConditionStatus, Observed
+from domain.standing import Standing
 
 DAEMON_TYPES: Final = (
     "ForeignGpuExposure",
@@ -17,6 +19,22 @@ DAEMON_TYPES: Final = (
     "RebootRequired",
     "HostManagedExternally",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonStatement:
+    """All conditions that a report names, as one of its statements."""
+
+    reported: tuple[Observed, ...]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The daemon's types."""
+        return DAEMON_TYPES
+
+    def observed(self, _standing: Standing) -> tuple[Observed, ...]:
+        """Say of each type what the report says, whatever the node stands at."""
+        return daemon_conditions(self.reported)
 
 
 def daemon_conditions(reported: Iterable[Observed]) -> tuple[Observed, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from domain import events
 from domain.conditions import Condition, Observed, merge_no_schedule_reasons, transition
@@ -29,6 +30,26 @@ class Changed:
     conditions: tuple[Condition, ...]
     no_schedule_reasons: tuple[str, ...]
     events: tuple[PlannedEvent, ...]
+
+
+class Statement(Protocol):
+    """What one source tells of a node in a report: pressure, or what its daemon sees."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types of conditions that are this source's alone."""
+
+    def observed(self, standing: Standing) -> Sequence[Observed]:
+        """Say what it means for a node as it stands, of those types only; nothing where it has no word."""
+
+
+def take(standing: Standing, statements: Sequence[Statement], now: datetime) -> Changed | None:
+    """Decide what a report changes; None when all of it is written already.
+
+    What a tenant says of a machine under its control is recorded, where the source has a word then, and is no reason.
+    """
+    said = [each for statement in statements for each in statement.observed(standing)]
+    return observe(standing, said, now, advisory=standing.trust is Trust.TENANT_CONTROLLED)
 
 
 def observe(standing: Standing, said: Sequence[Observed], now: datetime, *, advisory: bool = False) -> Changed | None:

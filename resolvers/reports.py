@@ -1,6 +1,6 @@
 """Reports of nodes that are written in groups: heartbeats and status reports."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
@@ -11,20 +11,17 @@ from db.inventory import HashReport, record_reports
 from db.liveness import SignOfLife, hear
 from db.node_spec import save_observed
 from db.standings import save_changes, standings_of
-from domain.conditions import Observed
-from domain.daemon_conditions import DAEMON_TYPES, daemon_conditions
 from domain.ids import NodeId
-from domain.node import Trust
-from domain.standing import Changed, Standing, observe
+from domain.standing import Changed, Standing, Statement, take
 from resolvers.group_commit import GroupCommit
 
 
 @dataclass(frozen=True, slots=True)
 class StatusReport:
-    """What a node says of itself; what is None it says nothing of."""
+    """What a node says of itself; of what it has no statement, or None, it says nothing."""
 
     sign: SignOfLife
-    conditions: tuple[Observed, ...] | None
+    statements: tuple[Statement, ...]
     observed_generation: int | None = None
 
     @property
@@ -55,24 +52,25 @@ class Reports:
                 database.heard_again.set()
             return [rows.get(report.node_id) for report in reports]
 
-        async def take(reports: Sequence[StatusReport]) -> list[bool]:
+        async def hear_all(reports: Sequence[StatusReport]) -> list[bool]:
             async with database.transaction() as tx:
                 heard = await _take(tx, reports, now())
             if any(row.is_back for row in heard.values()):
                 database.heard_again.set()
             return [report.node_id in heard for report in reports]
 
-        return cls(GroupCommit(record, lambda report: report.node_id), GroupCommit(take, lambda report: report.node_id))
+        return cls(
+            GroupCommit(record, lambda report: report.node_id), GroupCommit(hear_all, lambda report: report.node_id)
+        )
 
 
 async def _take(tx: Transaction, reports: Sequence[StatusReport], now: datetime) -> dict[NodeId, Row]:
     """Write what reports change; returns the nodes that were heard of. Only nodes that change are locked."""
-    said = {report.node_id: daemon_conditions(report.conditions) for report in reports if report.conditions is not None}
-    nodes = [(report.sign.tenant_id, report.node_id) for report in reports if report.node_id in said]
-    changing = _changes(await standings_of(tx, nodes, DAEMON_TYPES, locked=False), said, now)
+    speaking = {report.node_id: report for report in reports if report.statements}
+    changing = await _changes(tx, list(speaking.values()), now, locked=False) if speaking else []
     if changing:
-        again = [(standing.tenant_id, standing.node_id) for standing, _ in changing]
-        await save_changes(tx, _changes(await standings_of(tx, again, DAEMON_TYPES, locked=True), said, now))
+        again = [speaking[standing.node_id] for standing, _ in changing]
+        await save_changes(tx, await _changes(tx, again, now, locked=True))
     observed = {
         (report.sign.tenant_id, report.node_id): report.observed_generation
         for report in reports
@@ -84,13 +82,16 @@ async def _take(tx: Transaction, reports: Sequence[StatusReport], now: datetime)
     return {NodeId(row.node_id): row for row in await hear(tx, [report.sign for report in reports])}
 
 
-def _changes(
-    standings: Mapping[NodeId, Standing], said: Mapping[NodeId, Sequence[Observed]], now: datetime
+async def _changes(
+    tx: Transaction, reports: Sequence[StatusReport], now: datetime, *, locked: bool
 ) -> list[tuple[Standing, Changed]]:
+    """Decide all that reports say of their nodes at once: a node is looked at, and locked, once for all sources."""
+    statements = {report.node_id: report.statements for report in reports}
+    types = {kind for said in statements.values() for statement in said for kind in statement.types}
+    nodes = [(report.sign.tenant_id, report.node_id) for report in reports]
     found = []
-    for node_id, standing in standings.items():
-        advisory = standing.trust is Trust.TENANT_CONTROLLED
-        changed = observe(standing, said[node_id], now, advisory=advisory)
+    for node_id, standing in (await standings_of(tx, nodes, sorted(types), locked=locked)).items():
+        changed = take(standing, statements[node_id], now)
         if changed is not None:
             found.append((standing, changed))
     return found

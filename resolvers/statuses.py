@@ -8,10 +8,11 @@ from typing import Final
 from db.liveness import SignOfLife
 from domain.access import Permission
 from domain.conditions import Observed
-from domain.daemon_conditions import not_the_daemons, repeated
+from domain.daemon_conditions import DaemonStatement, not_the_daemons, repeated
 from domain.errors import InvalidInput, Refusal
 from domain.ids import NodeId
 from domain.liveness import skew_seconds
+from domain.standing import Statement
 from domain.texts import given_text, required_text
 from resolvers.context import Context
 from resolvers.reports import StatusReport
@@ -45,21 +46,27 @@ async def report_statuses(context: Context, entries: Sequence[GivenStatus]) -> l
         try:
             places.take(place, given.node_id)
             sign = SignOfLife(tenant_id, NodeId(given.node_id), skew_seconds(given.sent_at, now))
-            reports[place] = StatusReport(sign, _known_conditions(given.conditions), given.observed_generation)
+            reports[place] = StatusReport(sign, _statements(given), given.observed_generation)
         except Refusal as refusal:
             slots[place] = Slot(given.node_id, refusal=refusal)
     if reports:
         heard = await context.services.reports.statuses.submit(list(reports.values()))
         context.forget()
         for (place, report), is_there in zip(reports.items(), heard, strict=True):
-            left_out = not_the_daemons(report.conditions or ())
+            left_out = not_the_daemons(entries[place].conditions or ())
             slots[place] = answer(report.node_id, left_out if is_there else None)
     return in_order(slots)
 
 
-def _known_conditions(given: Sequence[Observed] | None) -> tuple[Observed, ...] | None:
-    if given is None:
-        return None
+def _statements(given: GivenStatus) -> tuple[Statement, ...]:
+    """Return what each source has to say: one statement for each that the report has a word of."""
+    said: list[Statement] = []
+    if given.conditions is not None:
+        said.append(DaemonStatement(_known_conditions(given.conditions)))
+    return tuple(said)
+
+
+def _known_conditions(given: Sequence[Observed]) -> tuple[Observed, ...]:
     if len(given) > CONDITIONS_MAX:
         raise InvalidInput(f"conditions: {len(given)}; at most {CONDITIONS_MAX} are taken")
     for place, each in enumerate(given):
