@@ -1,6 +1,6 @@
 """What nodes' conditions are and what keeps work off them, written together with the events that tell it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from db.conditions import NodeCondition, condition_of, conditions_of_types, save_conditions
 from db.connections import Row
@@ -55,6 +55,11 @@ async def standings_of(
     """Return the same of those nodes that their tenant has; `locked` keeps them as they are until the end."""
     tenants, ids = [tenant_id for tenant_id, _ in nodes], [node_id for _, node_id in nodes]
     return await standings(tx, await tx.fetch(_LOCKED if locked else _NODES, tenants, ids), types)
+
+
+async def lock_nodes(tx: Transaction, node_ids: Collection[NodeId]) -> None:
+    """Keep nodes as they are until the transaction ends."""
+    await tx.execute("select from nodes where id = any ($1) order by id for no key update", sorted(node_ids))
 
 
 async def save_changes(tx: Transaction, changes: Sequence[tuple[Standing, Changed]]) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from domain.conditions import ConditionStatus, Observed
 from domain.standing import Standing
+from domain.told_faults import is_fault_condition
 
 DAEMON_TYPES: Final = (
     "ForeignGpuExposure",
@@ -44,8 +45,8 @@ def daemon_conditions(reported: Iterable[Observed]) -> tuple[Observed, ...]:
 
 
 def not_the_daemons(reported: Iterable[Observed]) -> tuple[str, ...]:
-    """Return the reported types that are no daemon's to say: another source decides them, or nobody knows them yet."""
-    return tuple(sorted({each.type for each in reported} - {*DAEMON_TYPES}))
+    """Return the reported types that are neither a daemon's nor a fault: others decide them, or nobody knows them."""
+    return tuple(sorted({each.type for each in reported if not is_fault_condition(each.type)} - {*DAEMON_TYPES}))
 
 
 def repeated(reported: Sequence[Observed]) -> str | None:

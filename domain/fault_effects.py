@@ -4,7 +4,7 @@ It is decided anew from all that holds, so that it may be decided at any time an
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -40,7 +40,8 @@ Key = tuple[DeviceId, HealthSource, str]
 class HealthState:
     """What is written of a node's health: its faults, its devices with theirs, and its conditions.
 
-    `inventory_at` is when the applied inventory was reported.
+    `inventory_at` is when the applied inventory was reported, where it is the newest that was; `overrides` what the
+    node's pool makes of faults by their codes.
     """
 
     standing: Standing
@@ -49,6 +50,12 @@ class HealthState:
     health: tuple[DeviceHealth, ...]
     faults: tuple[NodeFault, ...]
     inventory_at: datetime | None
+    overrides: Mapping[str, XidPolicy] = field(default_factory=dict)
+
+    @property
+    def gpus(self) -> list[Device]:
+        """The node's GPUs."""
+        return [device for device in self.devices.values() if device.device_class is DeviceClass.GPU]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +134,11 @@ def _found(fault: NodeFault, state: HealthState, now: datetime) -> NodeFault:
     """Find the GPU of a fault that nobody could place before, and end one whose GPU has left."""
     if not fault.holds or fault.scope is Scope.SWITCH:
         return fault
-    gpus = [device for device in state.devices.values() if device.device_class is DeviceClass.GPU]
     if fault.device_id is None:
         is_present = fault.boot_id in {"", state.boot_id}
-        found = [gpu.id for gpu in gpus if is_present and fault.pci is not None and gpu.pci_bus_id == fault.pci]
+        found = [gpu.id for gpu in state.gpus if is_present and fault.pci is not None and gpu.pci_bus_id == fault.pci]
         return replace(fault, device_id=found[0]) if len(found) == 1 else fault
-    is_known = any(gpu.id == fault.device_id for gpu in gpus)
+    is_known = any(gpu.id == fault.device_id for gpu in state.gpus)
     is_seen_since = state.inventory_at is not None and state.inventory_at > fault.last_at
     # A node that lost a GPU is to be rebooted all the same.
     if is_known or fault.is_of_node or not is_seen_since:

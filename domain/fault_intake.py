@@ -4,15 +4,18 @@ A fault that is reported again changes nothing, whether it holds or ended: the n
 log tells what is new from what is repeated.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from domain.device import Device, DeviceClass, fact
+from domain.device import fact
+from domain.fault_effects import HealthChange, HealthState, settle
 from domain.fault_scan import SeenFault
 from domain.ids import DeviceId
 from domain.kernel_faults import RECOVERY_CODE, Fault, FaultKind
+from domain.node import Trust
 from domain.node_fault import FaultEnd, NodeFault
 from domain.xid_rules import XidPolicy
 from domain.xid_verdict import Circumstances, judge
@@ -32,71 +35,59 @@ class ToldFault:
     boot_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """Where faults happened: the node's present boot, its devices, and the policies of its pool by code."""
-
-    boot_id: str | None
-    devices: Mapping[DeviceId, Device]
-    overrides: Mapping[str, XidPolicy] = field(default_factory=dict)
-
-    @property
-    def gpus(self) -> list[Device]:
-        """The GPUs."""
-        return [device for device in self.devices.values() if device.device_class is DeviceClass.GPU]
+def record(state: HealthState, reported: Sequence[ToldFault], now: datetime) -> HealthChange | None:
+    """Decide what reported faults change of a node; None when nothing. What a tenant's machine tells does nothing."""
+    if state.standing.trust is Trust.TENANT_CONTROLLED:
+        return None
+    write, told = take(state, reported, now)
+    return settle(state, now, write=write, told=told)
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What reports change: the rows to write, and those of them that are told as new."""
-
-    write: tuple[NodeFault, ...] = ()
-    told: tuple[NodeFault, ...] = ()
-
-
-def take_faults(known: Iterable[NodeFault], reported: Sequence[ToldFault], setting: Setting, now: datetime) -> Taken:
-    """Decide what reported faults change; those of another boot than the node's present one are history."""
-    rows = {(row.boot_id, row.key): row for row in known}
+def take(
+    state: HealthState, reported: Sequence[ToldFault], now: datetime
+) -> tuple[tuple[NodeFault, ...], tuple[NodeFault, ...]]:
+    """Return the faults to write, and those of them that are news; those of another boot than the present are not."""
+    rows = {(row.boot_id, row.key): row for row in state.faults}
     write: dict[tuple[str, str], NodeFault] = {}
     told: dict[tuple[str, str], NodeFault] = {}
     for each in reported:
-        boot_id = each.boot_id or setting.boot_id or ""
-        if setting.boot_id is not None and boot_id != setting.boot_id:
+        boot_id = each.boot_id or state.boot_id or ""
+        if state.boot_id is not None and boot_id != state.boot_id:
             continue
-        placed = _placed(each, setting)
+        placed = _placed(each, state)
         name = (boot_id, _key(placed))
         before = rows.get(name)
         is_same_gpu = before is None or placed.device_id in {None, before.device_id} or before.device_id is None
         if before is not None and is_same_gpu and placed.sequence <= before.sequence:
             continue
-        after = _row(placed, boot_id, before if is_same_gpu else None, setting, now)
+        after = _row(placed, boot_id, before if is_same_gpu else None, state, now)
         if before is None and not after.holds and len(rows) >= FAULTS_MAX:
             continue
         rows[name] = write[name] = after
         if before is None or not is_same_gpu or _says_otherwise(before, after):
             told[name] = after
-    return Taken(tuple(write.values()), tuple(told.values()))
+    return tuple(write.values()), tuple(told.values())
 
 
-def _placed(told: ToldFault, setting: Setting) -> ToldFault:
+def _placed(told: ToldFault, state: HealthState) -> ToldFault:
     """Complete the GPU by its address, or the address by the GPU, where the node's inventory knows it."""
     if told.fault.kind is FaultKind.SXID:
         return replace(told, device_id=None)
     if told.device_id is not None:
-        gpu = setting.devices.get(told.device_id)
+        gpu = state.devices.get(told.device_id)
         pci = None if gpu is None else gpu.pci_bus_id
         if told.fault.pci is None and pci is not None:
             return replace(told, fault=replace(told.fault, address=pci, pci=pci))
         return told
     pci = told.fault.pci
-    found = [gpu.id for gpu in setting.gpus if pci is not None and gpu.pci_bus_id == pci and not gpu.missing]
+    found = [gpu.id for gpu in state.gpus if pci is not None and gpu.pci_bus_id == pci and not gpu.missing]
     return replace(told, device_id=found[0]) if len(found) == 1 else told
 
 
 def _key(told: ToldFault) -> str:
     """Tell a fault from the others of its boot: two that nobody can place are two."""
     fault = told.fault
-    place = fault.place or told.device_id or f"?{told.sequence}"
+    place = fault.place or told.device_id or f"?{told.sequence}/{_digest(fault.message)}"
     unit = fault.nvlink.unit if fault.nvlink is not None else None
     kind = FaultKind.SXID if fault.kind is FaultKind.SXID else FaultKind.XID
     link = fault.link if fault.nvlink is not None or kind is FaultKind.SXID else None
@@ -104,9 +95,13 @@ def _key(told: ToldFault) -> str:
     return " ".join(str(part) for part in parts if part is not None)
 
 
-def _row(told: ToldFault, boot_id: str, before: NodeFault | None, setting: Setting, now: datetime) -> NodeFault:
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def _row(told: ToldFault, boot_id: str, before: NodeFault | None, state: HealthState, now: datetime) -> NodeFault:
     seen = SeenFault(number=0, line=0, fault=told.fault, boot_id=boot_id or None)
-    verdict = judge(seen, _circumstances(told, setting))
+    verdict = judge(seen, _circumstances(told, state))
     is_over = verdict.policy is XidPolicy.CLEAR
     row = NodeFault(
         boot_id=boot_id,
@@ -156,14 +151,14 @@ def _after(before: NodeFault, row: NodeFault) -> NodeFault:
     )
 
 
-def _circumstances(told: ToldFault, setting: Setting) -> Circumstances:
-    gpu = setting.devices.get(told.device_id) if told.device_id is not None else None
-    drivers = {each.driver_version for each in setting.gpus} - {None}
+def _circumstances(told: ToldFault, state: HealthState) -> Circumstances:
+    gpu = state.devices.get(told.device_id) if told.device_id is not None else None
+    drivers = {each.driver_version for each in state.gpus} - {None}
     pending = None if gpu is None else fact(gpu, "health.rowRemap.pending")
     return Circumstances(
         driver_version=gpu.driver_version if gpu is not None else drivers.pop() if len(drivers) == 1 else None,
         remap_pending=pending if isinstance(pending, bool) else None,
-        overrides=setting.overrides,
+        overrides=state.overrides,
     )
 
 

@@ -7,10 +7,13 @@ from typing import Self
 
 from db.connections import Row
 from db.database import Database, Transaction
+from db.health_states import health_states_of, save_health_changes
 from db.inventory import HashReport, record_reports
 from db.liveness import SignOfLife, hear
 from db.node_spec import save_observed
-from db.standings import save_changes, standings_of
+from db.standings import lock_nodes, save_changes, standings_of
+from domain.fault_effects import HealthChange
+from domain.fault_intake import ToldFault, record
 from domain.ids import NodeId
 from domain.standing import Changed, Standing, Statement, take
 from resolvers.group_commit import GroupCommit
@@ -22,6 +25,7 @@ class StatusReport:
 
     sign: SignOfLife
     statements: tuple[Statement, ...]
+    faults: tuple[ToldFault, ...] = ()
     observed_generation: int | None = None
 
     @property
@@ -66,11 +70,18 @@ class Reports:
 
 async def _take(tx: Transaction, reports: Sequence[StatusReport], now: datetime) -> dict[NodeId, Row]:
     """Write what reports change; returns the nodes that were heard of. Only nodes that change are locked."""
-    speaking = {report.node_id: report for report in reports if report.statements}
-    changing = await _changes(tx, list(speaking.values()), now, locked=False) if speaking else []
-    if changing:
-        again = [speaking[standing.node_id] for standing, _ in changing]
-        await save_changes(tx, await _changes(tx, again, now, locked=True))
+    speaking = [report for report in reports if report.statements]
+    failing = [report for report in reports if report.faults]
+    changing = await _changes(tx, speaking, now, locked=False) if speaking else []
+    worsening = await _worsened(tx, failing, now, locked=False) if failing else []
+    ids = {standing.node_id for standing, _ in (*changing, *worsening)}
+    if ids:
+        # All of them before any is decided again: whoever takes several nodes takes them in the order of their ids.
+        await lock_nodes(tx, ids)
+        await save_changes(tx, await _changes(tx, [each for each in speaking if each.node_id in ids], now, locked=True))
+        await save_health_changes(
+            tx, await _worsened(tx, [each for each in failing if each.node_id in ids], now, locked=True)
+        )
     observed = {
         (report.sign.tenant_id, report.node_id): report.observed_generation
         for report in reports
@@ -94,4 +105,18 @@ async def _changes(
         changed = take(standing, statements[node_id], now)
         if changed is not None:
             found.append((standing, changed))
+    return found
+
+
+async def _worsened(
+    tx: Transaction, reports: Sequence[StatusReport], now: datetime, *, locked: bool
+) -> list[tuple[Standing, HealthChange]]:
+    """Decide what reported faults change of their nodes."""
+    told = {report.node_id: report.faults for report in reports}
+    found = []
+    nodes = [(report.sign.tenant_id, report.node_id) for report in reports]
+    for node_id, state in (await health_states_of(tx, nodes, locked=locked)).items():
+        change = record(state, told[node_id], now)
+        if change is not None:
+            found.append((state.standing, change))
     return found

@@ -10,10 +10,12 @@ from domain.access import Permission
 from domain.conditions import Observed
 from domain.daemon_conditions import DaemonStatement, not_the_daemons, repeated
 from domain.errors import InvalidInput, Refusal
+from domain.fault_intake import ToldFault
 from domain.ids import NodeId
 from domain.liveness import skew_seconds
 from domain.standing import Statement
 from domain.texts import given_text, required_text
+from domain.told_faults import GivenFault, fault_of_condition, told_faults
 from resolvers.context import Context
 from resolvers.reports import StatusReport
 from resolvers.slots import REPORTS_MAX, Places, Slot, answer, in_order
@@ -23,11 +25,19 @@ MESSAGE_LENGTH_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class GivenCondition(Observed):
+    """A condition as given; `device_id` names the GPU of one that names an Xid."""
+
+    device_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class GivenStatus:
     """A status report as given; what is None stays as it is."""
 
     node_id: str
-    conditions: Sequence[Observed] | None
+    conditions: Sequence[GivenCondition] | None
+    xids: Sequence[GivenFault] | None = None
     sent_at: datetime | None = None
     observed_generation: int | None = None
 
@@ -46,7 +56,7 @@ async def report_statuses(context: Context, entries: Sequence[GivenStatus]) -> l
         try:
             places.take(place, given.node_id)
             sign = SignOfLife(tenant_id, NodeId(given.node_id), skew_seconds(given.sent_at, now))
-            reports[place] = StatusReport(sign, _statements(given), given.observed_generation)
+            reports[place] = StatusReport(sign, _statements(given), _faults(given), given.observed_generation)
         except Refusal as refusal:
             slots[place] = Slot(given.node_id, refusal=refusal)
     if reports:
@@ -66,12 +76,21 @@ def _statements(given: GivenStatus) -> tuple[Statement, ...]:
     return tuple(said)
 
 
-def _known_conditions(given: Sequence[Observed]) -> tuple[Observed, ...]:
+def _faults(given: GivenStatus) -> tuple[ToldFault, ...]:
+    """Return the faults of the kernel log, whichever way they are told."""
+    of_conditions = (
+        fault_of_condition(each.type, each.status, each.message, each.device_id) for each in given.conditions or ()
+    )
+    return (*told_faults(given.xids or ()), *filter(None, of_conditions))
+
+
+def _known_conditions(given: Sequence[GivenCondition]) -> tuple[Observed, ...]:
     if len(given) > CONDITIONS_MAX:
         raise InvalidInput(f"conditions: {len(given)}; at most {CONDITIONS_MAX} are taken")
     for place, each in enumerate(given):
         required_text(f"conditions.{place}.type", each.type)
         given_text(f"conditions.{place}.reason", each.reason or None)
+        given_text(f"conditions.{place}.deviceId", each.device_id)
         message = each.message or ""
         if len(message) > MESSAGE_LENGTH_MAX or "\0" in message:
             raise InvalidInput(

@@ -31,6 +31,7 @@ from schema.enums import (
     ProvisionState,
     Trust,
 )
+from schema.fault import NodeFault
 from schema.filters import flat
 from schema.hardware import HardwareKey
 from schema.node_spec import Unit
@@ -127,6 +128,10 @@ class ComputeNode(RowTyped, NodeInterface):
     labels: list[Label] = strawberry.field(description="Its labels that hold, by key.")
     latest_snapshot: Snapshot | None = strawberry.field(description="Its newest snapshot.")
     allocations: list[Allocation] = strawberry.field(description="What is held of it, now or later, by id.")
+    faults: list[NodeFault] = strawberry.field(
+        description="What its kernel log told of GPUs and switches, the newest first: of its present boot, and of "
+        "earlier ones while events are kept."
+    )
     inventory_status: InventoryStatus = strawberry.field(description="Where its inventory stands.")
 
     @strawberry.field(description="What machine it is; null while nothing that identifies it is known.")

@@ -12,10 +12,13 @@ from domain.device_health import HealthEnd, HealthSource
 from domain.devices import DeviceClass
 from domain.diff import ChangeType as InventoryChangeType
 from domain.gpu_names import GpuKind
+from domain.kernel_faults import FaultKind
 from domain.labels import LabelSource
 from domain.node import Connectivity, InventoryState, NodeRole, NodeState, Power, ProvisionState, Trust
+from domain.node_fault import FaultEnd
 from domain.pool import PoolAgent, PoolClass, Sharing, SiteKind
 from domain.xid_rules import Severity, XidClass, XidPolicy, XidRemedy
+from domain.xid_verdict import Scope
 
 _DESCRIPTIONS: Final[dict[type[Enum], str]] = {
     Availability: "Why a fact has no value.",
@@ -24,6 +27,7 @@ _DESCRIPTIONS: Final[dict[type[Enum], str]] = {
     ConditionStatus: "Whether a condition holds.",
     Connectivity: "Whether a node's agent is heard.",
     DeviceClass: "What a device is.",
+    FaultEnd: "Why a fault of the kernel log is over.",
     GpuKind: "What the name of a GPU is the name of.",
     HealthEnd: "Why a fault of a device is over.",
     HealthSource: "Who says that something is wrong with a device.",
@@ -45,6 +49,8 @@ _DESCRIPTIONS: Final[dict[type[Enum], str]] = {
 
 for _enum, _description in _DESCRIPTIONS.items():
     strawberry.enum(_enum, description=_description)
+strawberry.enum(FaultKind, name="XidKind", description="Which of the driver's lines told of a fault.")
+strawberry.enum(Scope, name="XidScope", description="What a fault of the kernel log touches.")
 strawberry.enum(Severity, name="XidSeverity", description="How severe a row of the NVLink 5 table is.")
 strawberry.enum(InventoryChangeType, name="InventoryChangeType", description="What kind of difference a change is.")
 
@@ -55,6 +61,8 @@ __all__ = [
     "ConditionStatus",
     "Connectivity",
     "DeviceClass",
+    "FaultEnd",
+    "FaultKind",
     "GpuKind",
     "HealthEnd",
     "HealthSource",
@@ -67,6 +75,7 @@ __all__ = [
     "PoolClass",
     "Power",
     "ProvisionState",
+    "Scope",
     "Severity",
     "Sharing",
     "SiteKind",

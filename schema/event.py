@@ -11,7 +11,7 @@ from schema.arguments import listed
 from schema.command import Command
 from schema.compute_node import ComputeNode
 from schema.device import Device
-from schema.enums import CommandState, ConditionStatus, HealthEnd, HealthSource
+from schema.enums import CommandState, ConditionStatus, FaultKind, HealthEnd, HealthSource, Scope, XidPolicy
 from schema.filters import flat
 from schema.scalars import Cursor, JsonValue
 from schema.snapshot import InventoryChange, Snapshot
@@ -92,6 +92,26 @@ class DeviceHealthChanged(Event):
     message: str | None = strawberry.field(description="What was found, for people.")
     rule: str | None = strawberry.field(description="Id and version of the rules that say so.")
     end: HealthEnd | None = strawberry.field(description="Why it is over; null while it is not.")
+
+
+@strawberry.type(description="A kernel log told a fault that is news: the first of its kind in its boot, or one back.")
+class NodeFaultRecorded(Event):
+    """`node.fault.recorded`."""
+
+    fault_kind: FaultKind = strawberry.field(description="Which of the driver's lines told of it.")
+    code: int = strawberry.field(description="The number of the Xid or SXid.")
+    # Not `deviceId`, which other events always have: one document may ask several types of event for it.
+    gpu_id: strawberry.ID | None = strawberry.field(description="The GPU; null where nobody knows which.")
+    pci: str | None = strawberry.field(description="Its PCI address.")
+    mig: str | None = strawberry.field(description="The MIG instance, such as `gi5/ci0`.")
+    boot_id: str | None = strawberry.field(description="The boot that it is of.")
+    policy: XidPolicy = strawberry.field(description="What it does to placement.")
+    scope: Scope = strawberry.field(description="What it touches.")
+    rule: str | None = strawberry.field(description="Id and version of the rule that says so.")
+    cause: str = strawberry.field(description="The fault by its code, such as `Xid79`.")
+    caused_by: str | None = strawberry.field(description="The fault that it is a consequence of.")
+    meaning: str = strawberry.field(description="What the code means.")
+    message: str | None = strawberry.field(description="The driver's words.")
 
 
 @strawberry.type(description="A command of a node was issued, or came a step on.")

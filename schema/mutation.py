@@ -18,6 +18,7 @@ from schema.allocation import Allocation
 from schema.arguments import Id
 from schema.command import CommandMutations
 from schema.compute_node import ComputeNode
+from schema.device_health import DeviceHealthMutations
 from schema.enums import Trust
 from schema.labels import DriverInput, LabelInput, drivers_given, labels_given
 from schema.node_spec import UnitInput
@@ -131,7 +132,7 @@ def _hashes(given: list[SectionHashInput]) -> list[GivenHash]:
 
 
 @strawberry.type(description="What can be changed.")
-class Mutation(CommandMutations):
+class Mutation(CommandMutations, DeviceHealthMutations):
     """Root fields; each asks for permission first."""
 
     @strawberry.mutation(description="An agent starts: opens a session, and makes the node at its first hello.")

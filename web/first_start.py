@@ -19,7 +19,7 @@ from web.authentication import issue_token, token_hash
 
 TENANT_NAME: Final = "default"
 # One process makes the first token, however many start at once.
-_LOCK: Final = 0x666C_6565_7403
+_LOCK: Final = 0x666C_6565_7400
 
 
 @dataclass(frozen=True, slots=True)

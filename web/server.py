@@ -20,6 +20,7 @@ from db.replica import Replica
 from domain.liveness import Patience
 from reconcilers.commands import commands
 from reconcilers.conflicts import conflicts
+from reconcilers.faults import faults
 from reconcilers.gpu_models import gpu_models
 from reconcilers.hygiene import hygiene
 from reconcilers.inventory import inventory
@@ -79,6 +80,7 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
         liveness(database, Patience(settings.unreachable_after, settings.lost_after), utc_now),
         hygiene(database, settings.min_agent_version, utc_now),
         commands(database, utc_now),
+        faults(database, utc_now),
         retention(database, settings.event_retention, utc_now),
     )
     async with background(*(run(loop) for loop in loops)):

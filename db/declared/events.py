@@ -11,7 +11,13 @@ from db.tables import CommandRow, DeviceRow, EventRow, NodeRow, SnapshotRow, tab
 from db.views.filters import one_of
 from db.views.view import Expression, Filter, Key, Relation, View, declare
 from domain.diff import ChangeType
-from domain.events import COMMAND_CHANGED, CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
+from domain.events import (
+    COMMAND_CHANGED,
+    CONDITION_CHANGED,
+    DEVICE_HEALTH_CHANGED,
+    FAULT_RECORDED,
+    INVENTORY_CHANGED,
+)
 
 log: Final = table_of(EventRow)
 _nodes: Final = table_of(NodeRow)
@@ -26,6 +32,7 @@ GRAPH_TYPES: Final = {
     CONDITION_CHANGED: "NodeConditionChanged",
     DEVICE_HEALTH_CHANGED: "DeviceHealthChanged",
     COMMAND_CHANGED: "NodeCommandChanged",
+    FAULT_RECORDED: "NodeFaultRecorded",
     **{change.value: "NodeHardwareChanged" for change in ChangeType},
 }
 OTHER: Final = "OtherEvent"
@@ -92,6 +99,16 @@ EVENTS: Final = declare(
             "sequence": Key("payload", "sequence"),
             "state": Key("payload", "state"),
             "by": Key("payload", "by"),
+            "fault_kind": Key("payload", "kind"),
+            "code": Key("payload", "code"),
+            "gpu_id": Key("payload", "deviceId"),
+            "pci": Key("payload", "pci"),
+            "mig": Key("payload", "mig"),
+            "boot_id": Key("payload", "bootId"),
+            "policy": Key("payload", "policy"),
+            "scope": Key("payload", "scope"),
+            "caused_by": Key("payload", "causedBy"),
+            "meaning": Key("payload", "meaning"),
         },
         documents={
             "change": log.c.payload.concat(

@@ -11,6 +11,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 from db import selectors
 from db.declared.allocations import allocations_of
 from db.declared.commands import commands
+from db.declared.faults import NEWEST_FIRST as FAULTS_NEWEST_FIRST
+from db.declared.faults import faults
 from db.declared.images import has_image, may_have_weights
 from db.declared.labels import LABELS_OF_NODE
 from db.declared.placement import unschedulable_reasons
@@ -21,6 +23,7 @@ from db.tables import (
     ConditionRow,
     DeviceRow,
     LivenessRow,
+    NodeFaultRow,
     NodeInventoryRow,
     NodeRow,
     PoolRow,
@@ -128,6 +131,9 @@ NODES: Final = declare(
                 many=True,
                 order=Order("type", (_conditions.c.type,)),
                 size=8,
+            ),
+            "faults": Relation(
+                NodeFaultRow, ((faults.c.node_id, nodes.c.id),), many=True, order=FAULTS_NEWEST_FIRST, size=8
             ),
             "devices": Relation(DeviceRow, ((_devices.c.node_id, nodes.c.id),), paged=True),
             "snapshots": Relation(SnapshotRow, ((snapshots.c.node_id, nodes.c.id),), paged=True),
