@@ -6,6 +6,7 @@ from typing import Final
 from db.conditions import condition_of, conditions_of_nodes
 from db.connections import Row
 from db.database import Transaction
+from db.degradations import tell_turned
 from db.device_health import NodeHealth, health_of_nodes, save_health
 from db.devices import device_of, devices_of_nodes
 from db.events import NewEvent, write_events
@@ -111,3 +112,4 @@ async def save_health_changes(tx: Transaction, changes: Sequence[tuple[Standing,
         ],
     )
     await save_changes(tx, [(node, change.conditions) for node, change in changes if change.conditions is not None])
+    await tell_turned(tx, {device.id for _, device in turned})

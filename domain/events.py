@@ -8,6 +8,7 @@ from domain.changes.change import Change
 from domain.commands import Command
 from domain.conditions import Condition
 from domain.device_health import DeviceHealth, HealthEnd
+from domain.ids import AllocationId
 from domain.jsonvalue import JsonValue
 from domain.node_fault import NodeFault
 
@@ -16,6 +17,8 @@ CONDITION_CHANGED: Final = "node.condition.changed"
 DEVICE_HEALTH_CHANGED: Final = "device.health.changed"
 COMMAND_CHANGED: Final = "node.command.changed"
 FAULT_RECORDED: Final = "node.fault.recorded"
+ALLOCATION_DEGRADED: Final = "allocation.degraded"
+ALLOCATION_RECOVERED: Final = "allocation.recovered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,14 @@ def fault_recorded(fault: NodeFault) -> PlannedEvent:
             "note": fault.note,
             "condition": fault.condition,
         },
+    )
+
+
+def allocation_turned(allocation_id: AllocationId, shard_id: str | None, reasons: Sequence[str]) -> PlannedEvent:
+    """Tell that what an allocation holds is not all healthy, or is again."""
+    return PlannedEvent(
+        ALLOCATION_DEGRADED if reasons else ALLOCATION_RECOVERED,
+        {"allocationId": allocation_id, "shardId": shard_id, "degradedReasons": list(reasons)},
     )
 
 

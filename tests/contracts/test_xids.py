@@ -30,8 +30,11 @@ query ($id: ID!) {
 """
 FOLLOW = """
 subscription ($after: Cursor) {
-  events(after: $after, filter: {type: ["node.fault.recorded", "device.health.changed"]}) {
+  events(after: $after, filter: {
+    type: ["node.fault.recorded", "device.health.changed", "allocation.degraded", "allocation.recovered"]
+  }) {
     type
+    ... on OtherEvent { payload }
     ... on NodeFaultRecorded { faultKind code gpuId policy rule cause }
     ... on DeviceHealthChanged { deviceId healthy source cause end }
   }
@@ -97,12 +100,12 @@ async def test_an_xid_48_quarantines_its_gpu_at_once_and_no_repetition_undoes_it
     async with open_socket(address, server.operator.token) as socket:
         await socket.subscribe(FOLLOW, after=start)
         await _tell(server, node_id, _xid(48, 7, message="An uncorrectable double bit error"))
-        told = [(await socket.next())["events"] for _ in range(2)]
+        told = [(await socket.next())["events"] for _ in range(3)]
         node = await _read(server, node_id)
         await _tell(server, node_id, _xid(48, 7))
         cleared = (await server.operator.data(CLEAR, id="GPU-one"))["clearDeviceHealth"]
         await _tell(server, node_id, _xid(48, 7))
-        ended = (await socket.next())["events"]
+        ended, recovered = [(await socket.next())["events"] for _ in range(2)]
         again = await _read(server, node_id)
         await _tell(server, node_id, _xid(48, 9))
         back = [(await socket.next())["events"] for _ in range(2)]
@@ -115,6 +118,8 @@ async def test_an_xid_48_quarantines_its_gpu_at_once_and_no_repetition_undoes_it
         "rule": "xid.48/1",
         "cause": "Xid48",
     }
+    degraded = {each["type"]: each["payload"]["degradedReasons"] for each in (told[2], recovered)}
+    assert degraded == {"allocation.degraded": ["AtomUnhealthy: GPU-one"], "allocation.recovered": []}
     assert told[1]["deviceId"] == "GPU-one"
     assert (told[1]["source"], told[1]["healthy"], told[1]["end"]) == ("XID", False, None)
     assert node["devices"]["GPU-one"]["health"] == [

@@ -157,7 +157,7 @@ async def test_a_moment_of_the_database_is_no_fault_of_the_node(
     async def cancelled(*_: Any) -> None:  # noqa: ANN401 - whatever is saved
         raise asyncpg.QueryCanceledError
 
-    monkeypatch.setattr(inventory, "_save", cancelled)
+    monkeypatch.setattr(inventory, "save_decisions", cancelled)
     await apply_pending(database, utc_now)
     assert (await _status(server, node_id))["inventoryStatus"]["state"] == "PENDING"
     monkeypatch.undo()
