@@ -1,6 +1,7 @@
 """What nodes' conditions are and what keeps work off them, written together with the events that tell it."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from db.conditions import NodeCondition, condition_of, conditions_of_types, save_conditions
 from db.connections import Row
@@ -9,11 +10,13 @@ from db.events import NewEvent, write_events
 from domain.conditions import Condition
 from domain.ids import NodeId, TenantId
 from domain.node import Trust
+from domain.pool import PoolClass
 from domain.standing import Changed, Standing
 
 _NODES = """
-select n.id as node_id, n.tenant_id, n.trust, n.no_schedule_reasons
+select n.id as node_id, n.tenant_id, n.trust, n.no_schedule_reasons, p.pool_class
 from unnest($1::text[], $2::text[]) i (tenant_id, id) join nodes n using (tenant_id, id)
+left join pools p on p.id = n.pool_id
 order by n.id
 """
 # In order of their ids, so that batches that name the same nodes take turns.
@@ -52,9 +55,15 @@ async def standings(tx: Transaction, nodes: Sequence[Row], types: Sequence[str])
 async def standings_of(
     tx: Transaction, nodes: Sequence[tuple[TenantId, NodeId]], types: Sequence[str], *, locked: bool
 ) -> dict[NodeId, Standing]:
-    """Return the same of those nodes that their tenant has; `locked` keeps them as they are until the end."""
+    """Return the same of those nodes that their tenant has, with the class of their pools.
+
+    `locked` keeps the nodes as they are until the end.
+    """
     tenants, ids = [tenant_id for tenant_id, _ in nodes], [node_id for _, node_id in nodes]
-    return await standings(tx, await tx.fetch(_LOCKED if locked else _NODES, tenants, ids), types)
+    rows = await tx.fetch(_LOCKED if locked else _NODES, tenants, ids)
+    classes = {row.node_id: PoolClass(row.pool_class) for row in rows if row.pool_class is not None}
+    found = await standings(tx, rows, types)
+    return {node_id: replace(each, pool_class=classes.get(node_id)) for node_id, each in found.items()}
 
 
 async def lock_nodes(tx: Transaction, node_ids: Collection[NodeId]) -> None:

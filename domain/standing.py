@@ -10,6 +10,7 @@ from domain.conditions import Condition, Observed, merge_no_schedule_reasons, tr
 from domain.events import PlannedEvent
 from domain.ids import NodeId, TenantId
 from domain.node import Trust
+from domain.pool import PoolClass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,8 @@ class Standing:
     trust: Trust
     conditions: Mapping[str, Condition]
     no_schedule_reasons: tuple[str, ...]
+    pool_class: PoolClass | None = None
+    """What its pool's machines are used as, where that was asked for; None outside any pool."""
 
 
 @dataclass(frozen=True, slots=True)

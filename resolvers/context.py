@@ -18,6 +18,7 @@ from domain.cursor import FeedCursor
 from domain.errors import Unauthenticated
 from domain.freshness import ANY, Freshness
 from domain.ids import TenantId
+from domain.pressure import THRESHOLDS, AllThresholds
 from resolvers.feed import Feed
 from resolvers.reports import Reports
 
@@ -76,6 +77,8 @@ class Services:
     meter: Meter = field(default_factory=NoMeter)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process ends: streams over HTTP end then, as sockets are closed."""
+    pressure_thresholds: AllThresholds = field(default_factory=lambda: THRESHOLDS)
+    """Where a host's pressure begins and ends."""
     replica: Replica | None = None
     """What queries may read from besides the database."""
 

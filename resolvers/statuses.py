@@ -1,6 +1,6 @@
 """Status reports: what nodes' daemons say of them beside their inventory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -13,6 +13,7 @@ from domain.errors import InvalidInput, Refusal
 from domain.fault_intake import ToldFault
 from domain.ids import NodeId
 from domain.liveness import skew_seconds
+from domain.pressure import AllThresholds, Pressure, PressureStatement, Sample
 from domain.standing import Statement
 from domain.texts import given_text, required_text
 from domain.told_faults import GivenFault, fault_of_condition, told_faults
@@ -22,6 +23,7 @@ from resolvers.slots import REPORTS_MAX, Places, Slot, answer, in_order
 
 CONDITIONS_MAX: Final = 256
 MESSAGE_LENGTH_MAX: Final = 1000
+PERCENT_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class GivenStatus:
     xids: Sequence[GivenFault] | None = None
     sent_at: datetime | None = None
     observed_generation: int | None = None
+    pressure: Mapping[Pressure, float | None] | None = None
 
 
 async def report_statuses(context: Context, entries: Sequence[GivenStatus]) -> list[Slot]:
@@ -49,14 +52,16 @@ async def report_statuses(context: Context, entries: Sequence[GivenStatus]) -> l
     """
     tenant_id = context.require(Permission.REPORT)
     places = Places(len(entries), REPORTS_MAX)
-    now = context.services.now()
+    now, thresholds = context.services.now(), context.services.pressure_thresholds
     reports: dict[int, StatusReport] = {}
     slots: dict[int, Slot] = {}
     for place, given in enumerate(entries):
         try:
             places.take(place, given.node_id)
             sign = SignOfLife(tenant_id, NodeId(given.node_id), skew_seconds(given.sent_at, now))
-            reports[place] = StatusReport(sign, _statements(given), _faults(given), given.observed_generation)
+            reports[place] = StatusReport(
+                sign, _statements(given, thresholds), _faults(given), given.observed_generation
+            )
         except Refusal as refusal:
             slots[place] = Slot(given.node_id, refusal=refusal)
     if reports:
@@ -68,12 +73,22 @@ async def report_statuses(context: Context, entries: Sequence[GivenStatus]) -> l
     return in_order(slots)
 
 
-def _statements(given: GivenStatus) -> tuple[Statement, ...]:
+def _statements(given: GivenStatus, thresholds: AllThresholds) -> tuple[Statement, ...]:
     """Return what each source has to say: one statement for each that the report has a word of."""
     said: list[Statement] = []
     if given.conditions is not None:
         said.append(DaemonStatement(_known_conditions(given.conditions)))
+    if given.pressure is not None:
+        said.append(PressureStatement(_known_pressure(given.pressure), thresholds))
     return tuple(said)
+
+
+def _known_pressure(given: Mapping[Pressure, float | None]) -> Sample:
+    known = {each: percent for each, percent in given.items() if percent is not None}
+    for each, percent in known.items():
+        if not 0 <= percent <= PERCENT_MAX:
+            raise InvalidInput(f"pressure.{each}: {percent}; a percentage from 0 to {PERCENT_MAX} is expected")
+    return known
 
 
 def _faults(given: GivenStatus) -> tuple[ToldFault, ...]:

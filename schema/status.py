@@ -4,6 +4,7 @@ from datetime import datetime
 
 import strawberry
 
+from domain.pressure import Pressure
 from domain.told_faults import GivenFault
 from resolvers.statuses import GivenCondition, GivenStatus
 from schema.enums import ConditionStatus, FaultKind
@@ -70,6 +71,24 @@ class XidInput:
         )
 
 
+@strawberry.input(
+    description="What a host's CPUs, memory and disks are short of, in percent; null says that it is not known."
+)
+class PressureInput:
+    """Pressure."""
+
+    cpu: float | None = strawberry.field(default=None, description="PSI's `some avg10` of the CPU.")
+    steal: float | None = strawberry.field(
+        default=None, description="The part of CPU time that the hypervisor kept since the sample before."
+    )
+    memory: float | None = strawberry.field(default=None, description="PSI's `some avg10` of memory.")
+    io: float | None = strawberry.field(default=None, description="PSI's `some avg10` of disks.")
+
+    def given(self) -> dict[Pressure, float | None]:
+        """Return the pressure as the use case takes it."""
+        return {each: getattr(self, each) for each in Pressure}
+
+
 @strawberry.input(description="What a node says of itself beside its inventory; what is left out stays as it is.")
 class StatusInput:
     """One entry of reportStatus."""
@@ -88,12 +107,16 @@ class StatusInput:
     observed_generation: int | None = strawberry.field(
         default=None, description="The generation of its desired state that its agent has observed."
     )
+    pressure: PressureInput | None = strawberry.field(
+        default=None, description="The host's pressure now; what is left out of it neither begins nor ends."
+    )
 
     def given(self) -> GivenStatus:
         """Return the entry as the use case takes it."""
         conditions = None if self.conditions is None else [each.given() for each in self.conditions]
         xids = None if self.xids is None else [each.given() for each in self.xids]
-        return GivenStatus(self.node_id, conditions, xids, self.sent_at, self.observed_generation)
+        pressure = None if self.pressure is None else self.pressure.given()
+        return GivenStatus(self.node_id, conditions, xids, self.sent_at, self.observed_generation, pressure)
 
 
 @strawberry.type(description="The answer to one status report.")

@@ -11,6 +11,7 @@ from starlette.routing import Route, WebSocketRoute
 from db.database import Database
 from db.hints import Hints
 from db.replica import Replica
+from domain.pressure import THRESHOLDS, AllThresholds
 from resolvers.context import Services
 from resolvers.feed import Feed
 from resolvers.reports import Reports
@@ -36,13 +37,27 @@ def utc_now() -> datetime:
 
 @asynccontextmanager
 async def open_services(
-    database: Database, hints: Hints, *, compiled_reads: bool = True, replica: Replica | None = None
+    database: Database,
+    hints: Hints,
+    *,
+    compiled_reads: bool = True,
+    pressure_thresholds: AllThresholds = THRESHOLDS,
+    replica: Replica | None = None,
 ) -> AsyncIterator[Services]:
     """Make the process's services."""
     feed = Feed(database, hints)
     await feed.start()
     reports = Reports.to(database, utc_now)
-    yield Services(database, feed, utc_now, reports, compiled_reads, Metrics(), replica=replica)
+    yield Services(
+        database,
+        feed,
+        utc_now,
+        reports,
+        compiled_reads,
+        Metrics(),
+        pressure_thresholds=pressure_thresholds,
+        replica=replica,
+    )
 
 
 def application(services: Services, settings: Settings) -> Starlette:

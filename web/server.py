@@ -186,7 +186,13 @@ async def serving(settings: Settings, *, reconcile: bool) -> AsyncIterator[tuple
         async with contextlib.AsyncExitStack() as stack:
             replica = _replica(database, settings)
             services = await stack.enter_async_context(
-                open_services(database, hints, compiled_reads=settings.compiled_reads, replica=replica)
+                open_services(
+                    database,
+                    hints,
+                    compiled_reads=settings.compiled_reads,
+                    pressure_thresholds=settings.pressure_thresholds,
+                    replica=replica,
+                )
             )
             await stack.enter_async_context(background(services.feed.run(), *([replica.run()] if replica else [])))
             if reconcile:

@@ -5,11 +5,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from domain.liveness import LOST_SECONDS, UNREACHABLE_SECONDS
 from domain.node import LEASE_SECONDS
+from domain.pressure import THRESHOLDS, AllThresholds, Pressure, Thresholds
+
+
+def _thresholds(pressure: Pressure, what: str) -> Any:  # noqa: ANN401 - as pydantic has it
+    description = f"{what}, in percent: from the first on there is pressure, below the second no more."
+    return Field(default=str(THRESHOLDS[pressure]), description=description)
 
 
 class Settings(BaseSettings):
@@ -58,6 +64,10 @@ class Settings(BaseSettings):
         pattern=r"^\d{1,9}(\.\d{1,9}){0,7}$",
         description="Agents of an older version keep work off their nodes (DaemonOutdated).",
     )
+    pressure_cpu: str = _thresholds(Pressure.CPU, "PSI of the CPU")
+    pressure_steal: str = _thresholds(Pressure.STEAL, "CPU time that the hypervisor keeps")
+    pressure_memory: str = _thresholds(Pressure.MEMORY, "PSI of memory")
+    pressure_io: str = _thresholds(Pressure.IO, "PSI of disks")
     body_bytes_max: int = Field(default=32 * 2**20, ge=1024, description="Largest request body, before decompression.")
     decompressed_bytes_max: int = Field(
         default=64 * 2**20, ge=1024, description="Largest request body, after decompression."
@@ -77,6 +87,16 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="debug, info, warning or error."
     )
+
+    @field_validator("pressure_cpu", "pressure_steal", "pressure_memory", "pressure_io")
+    @classmethod
+    def _readable(cls, text: str) -> str:
+        return str(Thresholds.read(text))
+
+    @property
+    def pressure_thresholds(self) -> AllThresholds:
+        """Where a host's pressure begins and ends."""
+        return {each: Thresholds.read(getattr(self, f"pressure_{each}")) for each in Pressure}
 
 
 def settings_table() -> str:
