@@ -1,7 +1,8 @@
 """Events that a decision publishes; they commit with the change they tell (rules 3 and 8)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from domain.changes.change import Change
@@ -19,6 +20,16 @@ COMMAND_CHANGED: Final = "node.command.changed"
 FAULT_RECORDED: Final = "node.fault.recorded"
 ALLOCATION_DEGRADED: Final = "allocation.degraded"
 ALLOCATION_RECOVERED: Final = "allocation.recovered"
+
+
+class AxisChange(StrEnum):
+    """What became of the axes that operators set; the value is the type of the event."""
+
+    CORDONED = "node.cordoned"
+    UNCORDONED = "node.uncordoned"
+    DRAINING = "node.draining"
+    DRAINED = "node.drained"
+    MAINTENANCE_CHANGED = "node.maintenance.changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +139,13 @@ def command_changed(command: Command, *, by: str | None = None) -> PlannedEvent:
             "by": by,
         },
     )
+
+
+def axis_changed(
+    change: AxisChange, axes: Mapping[str, bool], *, reason: str | None = None, by: str | None = None
+) -> PlannedEvent:
+    """Tell an axis that an operator set, with all of them as they are then."""
+    return PlannedEvent(change.value, {**axes, "reason": reason, "by": by})
 
 
 def _change(change: Change) -> dict[str, JsonValue]:

@@ -130,6 +130,20 @@ class NodeCommandChanged(Event):
     )
 
 
+@strawberry.type(description="What keeps work off a node by an operator's word changed, or it is drained.")
+class NodeAxisChanged(Event):
+    """`node.cordoned`, `.uncordoned`, `.draining`, `.drained` and `node.maintenance.changed`."""
+
+    cordoned: bool = strawberry.field(description="It takes no new work.")
+    draining: bool = strawberry.field(description="It is being emptied.")
+    drained: bool = strawberry.field(description="It is being emptied, and nothing was held of it any more.")
+    maintenance: bool = strawberry.field(description="It is in maintenance.")
+    reason: str | None = strawberry.field(description="Why, as it was given.")
+    by: str | None = strawberry.field(
+        description="Who did it: the name of a token; null for what came about by itself."
+    )
+
+
 @strawberry.type(description="An event that has no type of its own in this schema.")
 class OtherEvent(Event):
     """Whatever a newer server publishes."""

@@ -18,6 +18,7 @@ from strawberry.types.graphql import OperationType
 
 from schema.event import (
     DeviceHealthChanged,
+    NodeAxisChanged,
     NodeCommandChanged,
     NodeConditionChanged,
     NodeFaultRecorded,
@@ -148,6 +149,7 @@ def build() -> Graph:
             DeviceHealthChanged,
             NodeCommandChanged,
             NodeFaultRecorded,
+            NodeAxisChanged,
             OtherEvent,
         ],
         config=StrawberryConfig(scalar_map=SCALARS, default_resolver=read, name_converter=RememberedNames()),

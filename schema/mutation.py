@@ -23,6 +23,7 @@ from schema.enums import Trust
 from schema.labels import DriverInput, LabelInput, drivers_given, labels_given
 from schema.node_spec import UnitInput
 from schema.objects import Info
+from schema.operator_axes import AxisMutations
 from schema.scalars import Base64, Cursor
 from schema.site import Pool, PoolInput, PoolPatch, Site, SiteInput, policy_object
 from schema.slots import SlotError, slot_error
@@ -132,7 +133,7 @@ def _hashes(given: list[SectionHashInput]) -> list[GivenHash]:
 
 
 @strawberry.type(description="What can be changed.")
-class Mutation(CommandMutations, DeviceHealthMutations):
+class Mutation(CommandMutations, DeviceHealthMutations, AxisMutations):
     """Root fields; each asks for permission first."""
 
     @strawberry.mutation(description="An agent starts: opens a session, and makes the node at its first hello.")

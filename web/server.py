@@ -20,6 +20,7 @@ from db.replica import Replica
 from domain.liveness import Patience
 from reconcilers.commands import commands
 from reconcilers.conflicts import conflicts
+from reconcilers.draining import draining
 from reconcilers.faults import faults
 from reconcilers.gpu_models import gpu_models
 from reconcilers.hygiene import hygiene
@@ -81,6 +82,7 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
         hygiene(database, settings.min_agent_version, utc_now),
         commands(database, utc_now),
         faults(database, utc_now),
+        draining(database),
         retention(database, settings.event_retention, utc_now),
     )
     async with background(*(run(loop) for loop in loops)):

@@ -17,6 +17,7 @@ from domain.events import (
     DEVICE_HEALTH_CHANGED,
     FAULT_RECORDED,
     INVENTORY_CHANGED,
+    AxisChange,
 )
 
 log: Final = table_of(EventRow)
@@ -34,6 +35,7 @@ GRAPH_TYPES: Final = {
     COMMAND_CHANGED: "NodeCommandChanged",
     FAULT_RECORDED: "NodeFaultRecorded",
     **{change.value: "NodeHardwareChanged" for change in ChangeType},
+    **{change.value: "NodeAxisChanged" for change in AxisChange},
 }
 OTHER: Final = "OtherEvent"
 
@@ -109,6 +111,10 @@ EVENTS: Final = declare(
             "scope": Key("payload", "scope"),
             "caused_by": Key("payload", "causedBy"),
             "meaning": Key("payload", "meaning"),
+            "cordoned": Key("payload", "cordoned"),
+            "draining": Key("payload", "draining"),
+            "drained": Key("payload", "drained"),
+            "maintenance": Key("payload", "maintenance"),
         },
         documents={
             "change": log.c.payload.concat(

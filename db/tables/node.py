@@ -27,6 +27,7 @@ class NodeRow(SQLModel, table=True):
             unique=True,
             postgresql_where=sa.text("hardware_key_trusted"),
         ),
+        sa.Index("nodes_draining_idx", "id", postgresql_where=sa.text("draining")),
         # jsonb_ops, because selectors ask for keys too (measured: docs/performance.md).
         sa.Index("nodes_labels_idx", "labels", postgresql_using="gin"),
         sa.Index(
@@ -46,9 +47,15 @@ class NodeRow(SQLModel, table=True):
     site_id: str | None = columns.reference("sites.id", index=True, nullable=True)
     pool_id: str | None = columns.reference("pools.id", index=True, nullable=True)
     provision_state: str = columns.text("adopting")
+    # What keeps work off it by an operator's word: nothing that its agent says changes these.
     maintenance: bool = columns.flag()
+    maintenance_reason: str | None = columns.text(nullable=True)
+    maintenance_by: str | None = columns.text(nullable=True)
+    maintenance_since: Moment | None = columns.moment(nullable=True)
     cordoned: bool = columns.flag()
     draining: bool = columns.flag()
+    # Draining, and nothing is held of it.
+    drained: bool = columns.flag()
     power: str = columns.text("unknown")
     role: str = columns.text("unassigned")
     trust: str = columns.text("platform")

@@ -9,7 +9,7 @@ from domain.conditions import ConditionStatus
 from domain.device_health import HealthEnd, HealthSource
 from domain.diff import ChangeType
 from domain.digest import inventory_digest, section_sha256
-from domain.events import COMMAND_CHANGED, CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
+from domain.events import COMMAND_CHANGED, CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED, AxisChange
 from domain.node import Trust
 from domain.sections import SECTION_NAMES
 from tests.support.documents import Given, example
@@ -123,6 +123,7 @@ def event_rows(  # noqa: PLR0917 - what events speak of
         *((CONDITION_CHANGED, _condition(status)) for status in ConditionStatus),
         *((DEVICE_HEALTH_CHANGED, _fault(devices[0]["id"], end)) for end in (None, *HealthEnd)),
         *((COMMAND_CHANGED, _command(an_id("cmd", base), state)) for state in CommandState),
+        *((change.value, _axes(number)) for number, change in enumerate(AxisChange)),
         ("node.teleported", JSON),
         ('x"y 🚀', {}),
     ]
@@ -149,6 +150,11 @@ def _applied(snapshot_id: str, changes: Rows, names: list[str], *, advisory: boo
 def _command(command_id: str, state: CommandState) -> dict[str, Any]:
     told = {"commandId": command_id, "kind": "diag.nvml", "sequence": 1, "state": state.value}
     return told if state in OPEN else {**told, "reason": "deadline", "message": None, "by": 'an "agent" 🚀'}
+
+
+def _axes(number: int) -> dict[str, Any]:
+    axes = {name: bool(number >> bit & 1) for bit, name in enumerate(("cordoned", "draining", "drained"))}
+    return {**axes, "maintenance": number == 1, "reason": (None, 'new "fans" 🚀')[number % 2], "by": None}
 
 
 def _change(number: int) -> dict[str, Any]:

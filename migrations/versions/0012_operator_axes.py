@@ -1,0 +1,27 @@
+"""Why nodes are in maintenance, and whether those that are emptied are empty."""
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from alembic import op
+
+revision: str = "0012"
+down_revision: str | None = "0009"
+branch_labels: str | Sequence[str] | None = None
+depends_on: str | Sequence[str] | None = None
+
+
+def upgrade() -> None:
+    """Apply the change."""
+    op.add_column("nodes", sa.Column("maintenance_reason", sa.Text(), nullable=True))
+    op.add_column("nodes", sa.Column("maintenance_by", sa.Text(), nullable=True))
+    op.add_column("nodes", sa.Column("maintenance_since", sa.DateTime(timezone=True), nullable=True))
+    op.add_column("nodes", sa.Column("drained", sa.Boolean(), server_default=sa.false(), nullable=False))
+    op.create_index("nodes_draining_idx", "nodes", ["id"], postgresql_where=sa.text("draining"))
+
+
+def downgrade() -> None:
+    """Undo the change."""
+    op.drop_index("nodes_draining_idx", table_name="nodes")
+    for column in ("drained", "maintenance_since", "maintenance_by", "maintenance_reason"):
+        op.drop_column("nodes", column)
