@@ -81,6 +81,16 @@ LabelsOption = Annotated[
     list[str] | None,
     typer.Option("--label", metavar="KEY=VALUE", help="A label of the node, such as zone=a; repeatable."),
 ]
+CertificateOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--identity-certificate",
+        envvar="FLEETGRAPH_IDENTITY_CERTIFICATE",
+        metavar="FILE",
+        help="The node's identity certificate in PEM: the server warns before it expires. "
+        "A new one is told with the next heartbeat.",
+    ),
+]
 RebootOption = Annotated[
     str | None,
     typer.Option(

@@ -12,10 +12,12 @@ from typing import Annotated, NoReturn
 import msgspec
 import structlog
 import typer
+from msgspec import UNSET, UnsetType
 from rich.console import Console
 
 from agent import identity
 from agent.arguments import (
+    CertificateOption,
     CommandSecondsOption,
     EngineDirsOption,
     FabricsOption,
@@ -39,6 +41,7 @@ from agent.arguments import (
     state_dir_or_default,
 )
 from agent.capture import capture as capture_host
+from agent.certificate import read_certificate
 from agent.client import Connection, connect
 from agent.commands.handlers import PROGRAM_SECONDS_MAX, Programs, handlers
 from agent.commands.ledger import Ledger
@@ -60,7 +63,7 @@ from agent.report import Reported, report_once
 from agent.signals import together, until_signalled
 from agent.simulator.command import simulate
 from agent.watch import Fingerprint, hardware_fingerprint
-from agent.wire import Hello, Label
+from agent.wire import Certificate, Hello, Label
 from domain.identity_key import IdentityKey, NeedsState
 
 app = typer.Typer(
@@ -156,6 +159,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     engine_dir: EngineDirsOption = None,
     fabric: FabricsOption = None,
     label: LabelsOption = None,
+    identity_certificate: CertificateOption = None,
     reboot_command: RebootOption = None,
     gpu_reset_command: GpuResetOption = None,
     command_seconds: CommandSecondsOption = PROGRAM_SECONDS_MAX,
@@ -165,7 +169,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         target = connection(server, token, token_file)
         options = host_options(image_dir, weights_dir, engine_dir, fabric)
         # Without an option it says that there are none: a label taken out of its configuration goes.
-        said = _Said(hostname, management_address, labels_of(label) or ())
+        said = _Said(hostname, management_address, labels_of(label) or (), identity_certificate)
         programs = programs_of(reboot_command, gpu_reset_command, command_seconds)
         machine = _this_machine(identity_key, state_dir, options, said)
         ledger = Ledger(state_dir_or_default(state_dir))
@@ -232,6 +236,7 @@ class _Said:
     hostname: str | None = None
     management_address: str | None = None
     labels: tuple[Label, ...] | None = None
+    certificate: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +255,7 @@ class _ThisMachine(LiveHost):
         self.key = key
         self._source = source
         self._said = said
+        self._refused: str | None = None
 
     def boot_id(self) -> str | None:
         return identity.boot_id(self._source)
@@ -258,13 +264,29 @@ class _ThisMachine(LiveHost):
         return hardware_fingerprint(self._source)
 
     def hello(self) -> Hello:
-        return introduction(
+        said = introduction(
             self.key.text,
             hostname=self._said.hostname or identity.hostname(self._source),
             boot_id=self.boot_id(),
             management_address=self._said.management_address,
             labels=self._said.labels,
         )
+        return msgspec.structs.replace(said, certificate=self._certificate())
+
+    def _certificate(self) -> Certificate | UnsetType:
+        """Return what is told of it; a node whose certificate cannot be read is in the fleet all the same."""
+        if self._said.certificate is None:
+            return UNSET
+        try:
+            found = read_certificate(self._said.certificate)
+        except WronglyCalled as failure:
+            # Once, and not with every heartbeat.
+            if str(failure) != self._refused:
+                self._refused = str(failure)
+                _log.warning("no certificate is told", reason=self._refused)
+            return UNSET
+        self._refused = None
+        return found
 
 
 def _this_machine(explicit: str | None, state_dir: Path | None, options: HostOptions, said: _Said) -> _ThisMachine:

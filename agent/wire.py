@@ -68,6 +68,14 @@ class Label(Message, frozen=True):
     value: str
 
 
+class Certificate(Message, frozen=True):
+    """How long the node's identity certificate holds; the serial number in lower-case hexadecimal."""
+
+    serial: str
+    not_before: datetime
+    not_after: datetime
+
+
 class Hello(Message, frozen=True, omit_defaults=True):
     """Who the node is; what is unset is left as the server knows it."""
 
@@ -79,6 +87,7 @@ class Hello(Message, frozen=True, omit_defaults=True):
     features: tuple[str, ...] | UnsetType = UNSET
     management_address: str | UnsetType = UNSET
     labels: tuple[Label, ...] | UnsetType = UNSET
+    certificate: Certificate | UnsetType = UNSET
     hashes: tuple[SectionHash, ...] | UnsetType = UNSET
 
 

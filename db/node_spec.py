@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from db.connections import Row
 from db.database import Transaction
+from domain.certificate import Certificate
 from domain.hygiene import Upkeep
 from domain.ids import NodeId, TenantId
 from domain.node import Trust
@@ -32,11 +33,12 @@ update nodes n set observed_generation = s.generation from said s where n.id = s
 _NEXT = "select id from nodes where id > $1 and provision_state <> 'retired' and trust <> $3 order by id limit $2"
 _FACTS = """
 select n.id as node_id, n.tenant_id, n.trust, n.no_schedule_reasons, n.generation, n.observed_generation, n.units,
-    n.agent_version, n.protocol, array(
+    n.agent_version, n.protocol, c.serial, c.not_before, c.not_after, array(
         select distinct d.driver_version from devices d
         where d.node_id = n.id and d.device_class = 'gpu' and not d.missing and d.driver_version is not null
     ) as drivers
-from nodes n where n.id = any ($1) and n.provision_state <> 'retired' and n.trust <> $2
+from nodes n left join node_certificates c on c.node_id = n.id
+where n.id = any ($1) and n.provision_state <> 'retired' and n.trust <> $2
 """
 _HELD = f"{_FACTS} for no key update of n skip locked"
 
@@ -50,6 +52,7 @@ def upkeep_of(row: Row) -> Upkeep:
         drivers=frozenset(row.drivers),
         agent_version=row.agent_version,
         protocol=row.protocol,
+        certificate=None if row.serial is None else Certificate(row.serial, row.not_before, row.not_after),
     )
 
 

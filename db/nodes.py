@@ -9,6 +9,7 @@ from db.declared.nodes import NODES, NodeQuery
 from db.views.draft import Draft
 from db.views.plan import Compiled, compile_statement
 from db.views.selection import Asked, Shape
+from domain.certificate import Certificate
 from domain.hardware import Hardware
 from domain.ids import NodeId, TenantId
 from domain.node import ProvisionState
@@ -64,6 +65,7 @@ class Hello:
     protocol: str | None
     features: tuple[str, ...]
     boot_id: str | None
+    certificate: Certificate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,17 @@
-"""Faults that no single report shows: a driver, or an agent, that is not what the node is to have (rule 12)."""
+"""Faults that no single report shows: a driver, an agent or a certificate that is not what is wanted (rule 12)."""
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
+from domain.certificate import Certificate, expiry
 from domain.conditions import ConditionStatus, Observed
 from domain.node_spec import DRIVER_UNIT, Unit
 from domain.protocol import PROTOCOL
 
-HYGIENE_TYPES: Final = ("DriverMismatch", "DaemonOutdated")
+HYGIENE_TYPES: Final = ("DriverMismatch", "DaemonOutdated", "CertExpiring")
 _NUMBERS: Final = re.compile(r"v?(\d{1,9}(?:\.\d{1,9}){0,7})")
 
 
@@ -23,6 +25,7 @@ class Upkeep:
     drivers: frozenset[str]
     agent_version: str | None
     protocol: str | None
+    certificate: Certificate | None
 
     @property
     def converged(self) -> bool:
@@ -30,9 +33,10 @@ class Upkeep:
         return self.observed_generation == self.generation
 
 
-def hygiene(upkeep: Upkeep, agent_version_min: str | None) -> tuple[Observed, ...]:
+def hygiene(upkeep: Upkeep, agent_version_min: str | None, now: datetime) -> tuple[Observed, ...]:
     """Say what is wrong with a node; of what is not known nothing is said."""
-    return (*_driver(upkeep), *_daemon(upkeep, agent_version_min))
+    certificate = () if upkeep.certificate is None else (expiry(upkeep.certificate, now),)
+    return (*_driver(upkeep), *_daemon(upkeep, agent_version_min), *certificate)
 
 
 def version_numbers(text: str | None) -> tuple[int, ...] | None:

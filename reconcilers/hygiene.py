@@ -1,4 +1,4 @@
-"""The hygiene sweep: drivers and agents that are not what their nodes are to have (rule 12)."""
+"""The hygiene sweep: drivers, agents and certificates that are not what their nodes are to have (rule 12)."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -20,14 +20,14 @@ _LOCK: Final = 0x666C_6565_7404
 
 
 def hygiene(database: Database, agent_version_min: str | None, now: Callable[[], datetime]) -> Reconciler:
-    """Make the reconciler of DriverMismatch and DaemonOutdated; of many processes one works at a time."""
+    """Make the reconciler of DriverMismatch, DaemonOutdated and CertExpiring; of many processes one works at a time."""
 
     async def judged(tx: Transaction, rows: Sequence[Row]) -> list[tuple[Standing, Changed]]:
         known = await standings(tx, rows, HYGIENE_TYPES)
-        found = []
+        found, at = [], now()
         for row in rows:
             standing = known[NodeId(row.node_id)]
-            changed = observe(standing, upkeep_observed(upkeep_of(row), agent_version_min), now())
+            changed = observe(standing, upkeep_observed(upkeep_of(row), agent_version_min, at), at)
             if changed is not None:
                 found.append((standing, changed))
         return found

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from db import inventory
+from db.certificates import save_certificate
 from db.identifiers import new_id
 from db.inventory import HashReport, ReceivedSection
 from db.labels import save_reported_labels
@@ -15,6 +16,7 @@ from db.liveness import SignOfLife, hear
 from db.nodes import Arrival, Hello, register
 from domain import sections
 from domain.access import Permission
+from domain.certificate import checked_certificate
 from domain.errors import InvalidInput, InvalidSection, Refusal
 from domain.ids import NodeId
 from domain.liveness import skew_seconds
@@ -75,6 +77,8 @@ async def hello(
     async with context.transaction() as tx:
         node_id = await register(tx, tenant_id, given, arrival)
         await save_reported_labels(tx, node_id, said)
+        if given.certificate is not None:
+            await save_certificate(tx, tenant_id, node_id, given.certificate)
         if reported is None:
             (row,) = await hear(tx, [SignOfLife(tenant_id, node_id)])
         else:
@@ -181,6 +185,8 @@ def _refuse_bad_texts(given: Hello) -> None:
         raise InvalidInput(f"features: {len(given.features)}; at most {FEATURES_MAX} are taken")
     for feature in given.features:
         required_text("features", feature)
+    if given.certificate is not None:
+        checked_certificate(given.certificate)
 
 
 def _wake_reconciler(context: Context) -> None:

@@ -10,7 +10,7 @@ from db.declared import nodes as declared
 from db.declared.labels import LabelRow
 from db.declared.nodes import NodeQuery
 from db.paging import Order
-from db.tables import ConditionRow, NodeInventoryRow, NodeRow
+from db.tables import CertificateRow, ConditionRow, NodeInventoryRow, NodeRow
 from domain.selector import parse
 from resolvers import reading
 from schema.allocation import Allocation
@@ -83,6 +83,17 @@ class InventoryStatus:
     error: str | None = strawberry.field(description="Why applying failed; the last good inventory stays.")
 
 
+@strawberry.type(description="The certificate by which a node proves its identity: the newest it told of.")
+class Certificate:
+    """A row of node_certificates."""
+
+    row: ClassVar = CertificateRow
+
+    serial: str = strawberry.field(description="Its serial number, in lower-case hexadecimal.")
+    not_before: datetime = strawberry.field(description="When it begins to hold.")
+    not_after: datetime = strawberry.field(description="When it ends.")
+
+
 @strawberry.type(description="A machine of the fleet.")
 class ComputeNode(RowTyped, NodeInterface):
     """A row of nodes, with what follows from its liveness."""
@@ -129,6 +140,9 @@ class ComputeNode(RowTyped, NodeInterface):
 
     site: Site | None = strawberry.field(description="The site it is in.")
     pool: Pool | None = strawberry.field(description="The pool it is in.")
+    certificate: Certificate | None = strawberry.field(
+        description="Its identity certificate; null when it told of none."
+    )
     labels: list[Label] = strawberry.field(description="Its labels that hold, by key.")
     latest_snapshot: Snapshot | None = strawberry.field(description="Its newest snapshot.")
     allocations: list[Allocation] = strawberry.field(description="What is held of it, now or later, by id.")

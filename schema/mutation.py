@@ -7,6 +7,7 @@ import strawberry
 
 from db.fleet import NewPool, NewSite
 from db.nodes import Hello
+from domain.certificate import Certificate
 from domain.ids import SiteId
 from domain.node import LEASE_SECONDS
 from resolvers import allocations, fleet, identities, ingest, reading, statuses
@@ -38,6 +39,19 @@ class SectionHashInput:
     sha256: str = strawberry.field(description="SHA-256 of the section's bytes, in hexadecimal.")
 
 
+@strawberry.input(description="How long the certificate holds by which a node proves its identity.")
+class CertificateInput:
+    """A certificate."""
+
+    serial: str = strawberry.field(description="Its serial number, in lower-case hexadecimal.")
+    not_before: datetime = strawberry.field(description="When it begins to hold.")
+    not_after: datetime = strawberry.field(description="When it ends.")
+
+    def given(self) -> Certificate:
+        """Return the certificate as the use case takes it."""
+        return Certificate(self.serial, self.not_before, self.not_after)
+
+
 @strawberry.input(description="What an agent says when it starts.")
 class HelloInput:
     """A hello."""
@@ -56,6 +70,9 @@ class HelloInput:
     )
     drivers: list[DriverInput] | None = strawberry.field(
         default=None, description="All drivers the agent serves, as labels `bc.dev/driver.ID`. Left out: no change."
+    )
+    certificate: CertificateInput | None = strawberry.field(
+        default=None, description="Its identity certificate; an older one than the server knows changes nothing."
     )
     hashes: list[SectionHashInput] | None = strawberry.field(
         default=None, description="Hashes of the sections: the same as a following recordInventoryHashes."
@@ -152,6 +169,7 @@ class Mutation(CommandMutations, DeviceHealthMutations, AxisMutations):
             protocol=input.protocol,
             features=tuple(input.features or ()),
             boot_id=input.boot_id,
+            certificate=input.certificate.given() if input.certificate else None,
         )
         hashes = None if input.hashes is None else _hashes(input.hashes)
         labels = LabelsAtHello(labels_given(input.labels), drivers_given(input.drivers))

@@ -19,6 +19,7 @@ from db.declared.placement import unschedulable_reasons
 from db.declared.snapshots import AS_OF, NEWEST_FIRST, snapshots
 from db.paging import Order
 from db.tables import (
+    CertificateRow,
     CommandRow,
     ConditionRow,
     DeviceRow,
@@ -38,6 +39,7 @@ from domain.selector import Requirement
 
 nodes: Final = table_of(NodeRow)
 _liveness: Final = table_of(LivenessRow)
+_certificates: Final = table_of(CertificateRow)
 _conditions: Final = table_of(ConditionRow)
 _devices: Final = table_of(DeviceRow)
 _inventory: Final = table_of(NodeInventoryRow)
@@ -104,6 +106,10 @@ def _searched(pattern: Expression) -> ColumnElement[bool]:
     return found.ilike(pattern, escape="\\")
 
 
+CERTIFICATES: Final = declare(
+    CertificateRow,
+    View("Certificate", _certificates, key=_certificates.c.node_id, tenant=_certificates.c.tenant_id),
+)
 NODES: Final = declare(
     NodeRow,
     View(
@@ -151,6 +157,7 @@ NODES: Final = declare(
             ),
             "allocations": allocations_of(nodes.c.id),
             "commands": Relation(CommandRow, ((commands.c.node_id, nodes.c.id),), paged=True),
+            "certificate": Relation(CertificateRow, ((_certificates.c.node_id, nodes.c.id),)),
             "inventory_status": Relation(NodeInventoryRow, ((_inventory.c.node_id, nodes.c.id),)),
         },
         filters={

@@ -14,7 +14,7 @@ from db.tables.fault import NodeFaultRow
 from db.tables.fleet import PoolRow, SiteRow
 from db.tables.image import CachedImageRow
 from db.tables.inventory import NodeInventoryRow, SectionRow, SnapshotRow
-from db.tables.node import ConditionRow, ListeningRow, LivenessRow, NodeRow
+from db.tables.node import CertificateRow, ConditionRow, ListeningRow, LivenessRow, NodeRow
 
 metadata = SQLModel.metadata
 
@@ -29,6 +29,7 @@ __all__ = [
     "ApiTokenRow",
     "BookingRow",
     "CachedImageRow",
+    "CertificateRow",
     "CommandRow",
     "ConditionRow",
     "DepartureRow",

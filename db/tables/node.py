@@ -100,6 +100,18 @@ class LivenessRow(SQLModel, table=True):
     clock_skew_seconds: float | None = Field(sa_type=sa.Double, nullable=True)
 
 
+class CertificateRow(SQLModel, table=True):
+    """How long the newest identity certificate holds that a node told of."""
+
+    __tablename__ = "node_certificates"
+
+    node_id: str = columns.reference("nodes.id", primary_key=True, on_delete="CASCADE")
+    tenant_id: str = columns.text()
+    serial: str = columns.text()
+    not_before: Moment = columns.moment()
+    not_after: Moment = columns.moment()
+
+
 class ListeningRow(SQLModel, table=True):
     """The one row that says since when nodes can be heard without a gap, and when somebody last listened."""
 

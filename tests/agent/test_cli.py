@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from agent.cli import app
 from agent.simulator.command import seconds_of
+from tests.agent.certificates import certificate_pem
 from tests.agent.fake_server import TOKEN, FakeServer, serve
 from tests.agent.gpus.logs import gpu_block, log
 
@@ -168,6 +169,34 @@ def test_run_ends_well_on_a_signal_and_its_log_is_json_without_the_token(
     assert TOKEN not in stderr
 
 
+def test_a_new_certificate_is_told_and_a_node_without_one_is_in_the_fleet_all_the_same(
+    server: FakeServer, url: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "node.pem"
+    command = [*AGENT, "run", "--server", url, "--identity", "one", "--interval", "0.1"]
+    process = subprocess.Popen(
+        [*command, "--identity-certificate", str(file)],
+        env={**environment, "FLEETGRAPH_TOKEN": TOKEN},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until_heard(server, process, reports=3)
+    assert "certificate" not in server.only.hello
+    (tmp_path / "new").write_bytes(certificate_pem(0xF00D, 90))
+    (tmp_path / "new").replace(file)
+    until(process, lambda: "certificate" in server.only.hello)
+    assert server.only.hello["certificate"] == {
+        "serial": "f00d",
+        "notBefore": "2026-01-01T00:00:00Z",
+        "notAfter": "2026-04-01T00:00:00Z",
+    }
+    process.terminate()
+    _, stderr = process.communicate(timeout=SECONDS_MAX)
+    assert process.returncode == 0, stderr
+    (told,) = [line for line in map(json.loads, stderr.splitlines()) if line["message"] == "no certificate is told"]
+    assert told["reason"] == f"cannot read the certificate in {file}: No such file or directory"
+
+
 def test_run_with_a_wrong_token_ends_in_one_line(url: str, environment: dict[str, str]) -> None:
     done = agent(environment, "run", "--server", url, "--token", "wrong-token", "--identity", "one")
     assert done.returncode == 1
@@ -219,12 +248,16 @@ def test_doctor_shows_facts_and_makes_no_identity(environment: dict[str, str], t
 
 
 def until_heard(server: FakeServer, process: subprocess.Popen[str], reports: int) -> None:
+    until(process, lambda: bool(server.nodes) and server.only.reports >= reports)
+
+
+def until(process: subprocess.Popen[str], holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + SECONDS_MAX
     while time.monotonic() < deadline and process.poll() is None:
-        if server.nodes and server.only.reports >= reports:
+        if holds():
             return
         time.sleep(0.01)
-    raise AssertionError("the agent was not heard")
+    raise AssertionError("the agent did not say what was waited for")
 
 
 def test_explain_log_tells_of_a_log_without_a_server(environment: dict[str, str], tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Drivers and agents that are not what a node is to have."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 
 import pytest
@@ -10,6 +11,7 @@ from domain.errors import InvalidInput
 from domain.hygiene import Upkeep, hygiene, version_numbers
 from domain.node_spec import UNITS_MAX, Unit, read_units
 
+NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 FINE: Final = Upkeep(
     generation=2,
     observed_generation=2,
@@ -17,6 +19,7 @@ FINE: Final = Upkeep(
     drivers=frozenset({"580.105.08"}),
     agent_version="1.4.0",
     protocol="1",
+    certificate=None,
 )
 
 
@@ -24,7 +27,7 @@ def _said(upkeep: Upkeep, version_min: str | None = None) -> dict[str, str | Non
     """Return each type's reason while it holds, else its status."""
     return {
         each.type: each.reason if each.status is ConditionStatus.TRUE else each.status.value
-        for each in hygiene(upkeep, version_min)
+        for each in hygiene(upkeep, version_min, NOW)
     }
 
 

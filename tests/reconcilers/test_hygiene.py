@@ -1,6 +1,7 @@
 """The hygiene sweep, from what an operator wants and an agent says to what keeps work off the node."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any, Final
 
 import pytest
@@ -9,7 +10,7 @@ from db.database import Database
 from reconcilers.hygiene import hygiene
 from reconcilers.inventory import apply_pending
 from tests.support.rows import written_rows
-from tests.support.server import RunningServer, hello, ingest, running_server
+from tests.support.server import HELLO, RunningServer, hello, ingest, running_server
 from web.app import utc_now
 
 SPEC: Final = """
@@ -21,6 +22,7 @@ REPORT: Final = "mutation ($entries: [StatusInput!]!) { reportStatus(entries: $e
 NODE: Final = """
 query ($id: ID!) { computeNode(id: $id) {
     generation observedGeneration noScheduleReasons conditions { type status reason message }
+    certificate { serial notBefore notAfter }
 } }
 """
 TRUST: Final = "mutation ($id: ID!, $trust: Trust!) { setTrust(id: $id, trust: $trust) { id } }"
@@ -108,6 +110,35 @@ async def test_an_old_agent_keeps_work_off_its_node_until_a_new_one_says_hello(
     await hello(server.agent, "old", agentVersion="1.4", protocol="1")
     assert await _sweep(database, "1.4") == 1
     assert (await _node(server, node_id))["noScheduleReasons"] == []
+
+
+async def test_a_certificate_that_is_about_to_expire_keeps_work_off_its_node_until_a_newer_one_is_told(
+    database: Database, server: RunningServer
+) -> None:
+    today = utc_now().replace(microsecond=0)
+
+    def certificate(serial: str, *days: int) -> dict[str, str]:
+        begins, ends = (today + timedelta(days=each) for each in days)
+        return {"serial": serial, "notBefore": begins.isoformat(), "notAfter": ends.isoformat()}
+
+    async def tell(told: dict[str, str]) -> tuple[str | None, list[str], str]:
+        """Return the condition's reason, what keeps work away and the certificate that is known after a sweep."""
+        await hello(server.agent, "n1", certificate=told)
+        await _sweep(database)
+        node = await _node(server, node_id)
+        return node["conditions"]["CertExpiring"]["reason"], node["noScheduleReasons"], node["certificate"]["serial"]
+
+    node_id = await hello(server.agent, "n1")
+    assert await _sweep(database) == 0
+    assert (await _node(server, node_id))["certificate"] is None
+    expired, expiring, good = certificate("1", -91, -1), certificate("2", -85, 5), certificate("3", -1, 89)
+    assert await tell(expired) == ("Expired", ["CertExpiring"], "1")
+    assert await tell(expiring) == ("Expiring", ["CertExpiring"], "2")
+    assert await tell(expired) == ("Expiring", ["CertExpiring"], "2"), "who still has the old one tells nothing new"
+    assert await tell(good) == (None, [], "3")
+    refused = await server.agent.send(HELLO, input={"identityKey": "n1", "certificate": {**good, "serial": "x"}})
+    (error,) = refused["errors"]
+    assert (error["extensions"]["code"], error["message"].partition(":")[0]) == ("INVALID_INPUT", "certificate.serial")
 
 
 async def test_a_tenants_machine_keeps_the_platforms_last_view(database: Database, server: RunningServer) -> None:

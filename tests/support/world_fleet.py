@@ -148,6 +148,20 @@ def liveness_rows(nodes: Rows) -> Rows:
     ]
 
 
+def certificate_rows(nodes: Rows) -> Rows:
+    """Return certificates of every other node."""
+    return [
+        {
+            "node_id": node["id"],
+            "tenant_id": node["tenant_id"],
+            "serial": f"{number:x}f00d",
+            "not_before": TIMES[number % 3],
+            "not_after": CONNECTED,
+        }
+        for number, node in enumerate(nodes[::2])
+    ]
+
+
 def condition_rows(nodes: Rows) -> Rows:
     """Return up to three conditions of a node, of every status."""
     types = ("Xid79", "InventoryDegraded", 'odd "Type" 🚀')

@@ -1,4 +1,4 @@
-"""Why nodes are in maintenance, and whether those that are emptied are empty."""
+"""Why nodes are in maintenance, whether those that are emptied are empty, and how long their certificates hold."""
 
 from collections.abc import Sequence
 
@@ -19,9 +19,23 @@ def upgrade() -> None:
     op.add_column("nodes", sa.Column("drained", sa.Boolean(), server_default=sa.false(), nullable=False))
     op.create_index("nodes_draining_idx", "nodes", ["id"], postgresql_where=sa.text("draining"))
 
+    op.create_table(
+        "node_certificates",
+        sa.Column("node_id", sa.Text(), nullable=False),
+        sa.Column("tenant_id", sa.Text(), nullable=False),
+        sa.Column("serial", sa.Text(), nullable=False),
+        sa.Column("not_before", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("not_after", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["node_id"], ["nodes.id"], name=op.f("node_certificates_node_id_fkey"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("node_id", name=op.f("node_certificates_pkey")),
+    )
+
 
 def downgrade() -> None:
     """Undo the change."""
+    op.drop_table("node_certificates")
     op.drop_index("nodes_draining_idx", table_name="nodes")
     for column in ("drained", "maintenance_since", "maintenance_by", "maintenance_reason"):
         op.drop_column("nodes", column)
