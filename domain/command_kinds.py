@@ -1,6 +1,6 @@
 """What nodes can be told to do, with the parameters of each kind, read strictly (rule 10).
 
-An agent that cannot do what it is told answers with the reason `unsupported`: a kind is known here, not everywhere.
+An agent that cannot do what it is told answers so: a kind is known here, not everywhere.
 """
 
 import re
@@ -15,8 +15,11 @@ from domain.errors import InvalidInput
 
 INVENTORY_REFRESH: Final = "inventory.refresh"
 DIAG_NVML: Final = "diag.nvml"
+DIAG_DCGM: Final = "diag.dcgm"
 NODE_REBOOT: Final = "node.reboot"
 GPU_RESET: Final = "gpu.reset"
+UNSUPPORTED: Final = "unsupported"
+"""The reason of an agent that cannot do what it is told."""
 
 _PLACE: Final = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
 # It may become an argument of a program: no leading dash, no blank.
@@ -31,6 +34,12 @@ class DiagNvml(Payload, frozen=True, forbid_unknown_fields=True, rename="camel",
     """How many GPUs are to be found; left out, as many as answer."""
 
     gpu_count: Annotated[int, Meta(ge=0, le=256)] | None = None
+
+
+class DiagDcgm(Payload, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """How long and hard NVIDIA's DCGM looks, as `dcgmi diag --run` counts it; from 2 on the GPUs must be idle."""
+
+    level: Annotated[int, Meta(ge=1, le=4)] = 1
 
 
 class GpuReset(Payload, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
@@ -50,6 +59,8 @@ class CommandKind:
 KINDS: Final[Mapping[str, CommandKind]] = {
     INVENTORY_REFRESH: CommandKind(Payload, 900),
     DIAG_NVML: CommandKind(DiagNvml, 300),
+    # The longest level takes an hour and a half on a machine of eight GPUs.
+    DIAG_DCGM: CommandKind(DiagDcgm, 4 * 3600),
     NODE_REBOOT: CommandKind(Payload, 3600),
     GPU_RESET: CommandKind(GpuReset, 900),
 }

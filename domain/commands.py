@@ -21,6 +21,8 @@ OPEN_MAX: Final = 64
 VALID: Final = timedelta(hours=1)
 """How long a command may be started where its issuer does not say."""
 VALID_MAX: Final = timedelta(days=30)
+OWN_KEYS: Final = ("acceptance:", "remediation:")
+"""Beginnings of the keys of commands that the server issues by itself: nobody else may take one before it."""
 
 
 class CommandState(StrEnum):

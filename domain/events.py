@@ -9,7 +9,7 @@ from domain.changes.change import Change
 from domain.commands import Command
 from domain.conditions import Condition
 from domain.device_health import DeviceHealth, HealthEnd
-from domain.ids import AllocationId
+from domain.ids import AllocationId, CommandId
 from domain.jsonvalue import JsonValue
 from domain.node_fault import NodeFault
 
@@ -17,6 +17,9 @@ INVENTORY_CHANGED: Final = "node.inventory.changed"
 CONDITION_CHANGED: Final = "node.condition.changed"
 DEVICE_HEALTH_CHANGED: Final = "device.health.changed"
 COMMAND_CHANGED: Final = "node.command.changed"
+ACCEPTANCE_STARTED: Final = "node.acceptance.started"
+ACCEPTANCE_FAILED: Final = "node.acceptance.failed"
+NODE_ADOPTED: Final = "node.adopted"
 FAULT_RECORDED: Final = "node.fault.recorded"
 ALLOCATION_DEGRADED: Final = "allocation.degraded"
 ALLOCATION_RECOVERED: Final = "allocation.recovered"
@@ -146,6 +149,26 @@ def axis_changed(
 ) -> PlannedEvent:
     """Tell an axis that an operator set, with all of them as they are then."""
     return PlannedEvent(change.value, {**axes, "reason": reason, "by": by})
+
+
+def acceptance_started(attempt: int, commands: Mapping[str, CommandId]) -> PlannedEvent:
+    """Tell that a node's checks run, each kind with its command."""
+    payload: dict[str, JsonValue] = {
+        "attempt": attempt,
+        "checks": list(commands),
+        "commandIds": list(commands.values()),
+    }
+    return PlannedEvent(ACCEPTANCE_STARTED, payload)
+
+
+def acceptance_failed(attempt: int, reason: str | None, command_id: CommandId) -> PlannedEvent:
+    """Tell the first check that a node did not pass."""
+    return PlannedEvent(ACCEPTANCE_FAILED, {"attempt": attempt, "reason": reason, "commandId": command_id})
+
+
+def node_adopted(reason: str, attempt: int | None = None) -> PlannedEvent:
+    """Tell that a node is adopted; without an attempt it was so when it joined."""
+    return PlannedEvent(NODE_ADOPTED, {"attempt": attempt, "reason": reason})
 
 
 def _change(change: Change) -> dict[str, JsonValue]:

@@ -25,13 +25,18 @@ def expected_gpus(by_policy: int | None, accepted: int | None) -> ExpectedGpus |
     return None if accepted is None else ExpectedGpus(accepted, "its last acceptance")
 
 
+def counted_gpus(gpus: GpusSection | None) -> int | None:
+    """Return how many GPUs a node has; None unless it counted all of them."""
+    return len(gpus.gpus) if gpus is not None and is_complete(gpus) else None
+
+
 def gpu_count_mismatch(gpus: GpusSection | None, expected: ExpectedGpus | None) -> tuple[Observed, ...]:
     """Compare a complete enumeration with what is expected; any other says nothing."""
     if expected is None:
         return (Observed(MISMATCH, ConditionStatus.FALSE),)
-    if gpus is None or not is_complete(gpus):
+    found = counted_gpus(gpus)
+    if found is None:
         return ()
-    found = len(gpus.gpus)
     if found == expected.count:
         return (Observed(MISMATCH, ConditionStatus.FALSE),)
     reason = "FewerThanExpected" if found < expected.count else "MoreThanExpected"

@@ -86,6 +86,11 @@ def provision_state_at_join(*, checks: int) -> ProvisionState:
     return ProvisionState.ADOPTING if checks else ProvisionState.ADOPTED
 
 
+def generation_at_join(state: ProvisionState) -> int:
+    """Return the generation of what a new node is to be: what is adopted has its first, anything else none yet."""
+    return 1 if state is ProvisionState.ADOPTED else 0
+
+
 class InventoryState(StrEnum):
     """Where a node's inventory stands."""
 

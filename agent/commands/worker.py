@@ -19,7 +19,7 @@ from agent.failures import AgentFailure, Refused
 from agent.loop import Timing
 from agent.retry import backoff_seconds
 from agent.wire import Command, CommandRef, CommandResult, CommandStart, CommandState
-from domain.command_kinds import KINDS, NODE_REBOOT
+from domain.command_kinds import KINDS, NODE_REBOOT, UNSUPPORTED
 from domain.errors import Code, InvalidInput
 
 POLL_SECONDS: Final = 30.0
@@ -115,7 +115,7 @@ class CommandWorker:
         ref = CommandRef(node_id=node_id, command_id=command.id)
         handler = self._handlers.get(command.kind)
         if handler is None:
-            await self._tell(ref, failed("unsupported", f"this agent does not do {command.kind}"))
+            await self._tell(ref, failed(UNSUPPORTED, f"this agent does not do {command.kind}"))
             return
         run_id = entry.run_id if entry else str(uuid4())
         starting = Entry(command.id, command.sequence, command.kind, Phase.STARTING, run_id, self._boot_id)
