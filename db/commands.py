@@ -87,8 +87,11 @@ async def command_of_key(tx: Transaction, tenant_id: TenantId, key: str) -> Row 
     return await tx.first(_OF_KEY, tenant_id, key)
 
 
-async def add_command(tx: Transaction, tenant_id: TenantId, request: CommandRequest, issued: Issued) -> Command | None:
-    """Add a command, pending, with the node's next number; None when the key was taken meanwhile."""
+async def issue(tx: Transaction, tenant_id: TenantId, request: CommandRequest, issued: Issued) -> Command | None:
+    """Add a command, pending, with the node's next number, and tell it; None when the key is taken.
+
+    The node is held by whoever issues, which counts its commands.
+    """
     row = await tx.first(
         _ADD,
         issued.id,
@@ -103,7 +106,11 @@ async def add_command(tx: Transaction, tenant_id: TenantId, request: CommandRequ
         issued.by,
         issued.request_id,
     )
-    return None if row is None else command_of(row)
+    if row is None:
+        return None
+    command = command_of(row)
+    await tell(tx, [command], by=issued.by)
+    return command
 
 
 async def lock_command(tx: Transaction, tenant_id: TenantId, command_id: str) -> Command | None:

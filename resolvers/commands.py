@@ -26,6 +26,7 @@ from domain.command_kinds import INVENTORY_REFRESH, GpuReset, Payload, read_payl
 from domain.commands import (
     OPEN,
     OPEN_MAX,
+    OWN_KEYS,
     Command,
     CommandRequest,
     CommandState,
@@ -72,6 +73,8 @@ async def issue_command(context: Context, given: Given) -> One:
     """
     tenant_id = context.require(Permission.OPERATE)
     required_text("key", given.key)
+    if given.key.startswith(OWN_KEYS):
+        raise InvalidInput(f"key: {' and '.join(OWN_KEYS)} are the beginnings of the server's own")
     payload = read_payload(given.kind, given.payload)
     for place, time in (("notBefore", given.not_before), ("notAfter", given.not_after)):
         if time is not None:
@@ -212,6 +215,8 @@ async def _step(
         if command is None or of_node not in {None, command.node_id}:
             raise NotFound(f"no command {command_id[:64]!r}")
         await store.save_steps(tx, [(command, decide(command))], by=_by(context))
+    # It may have ended an acceptance check; whether it did, the reconciler sees.
+    context.services.database.acceptance_due.set()
     return reading.command(context, command_id)
 
 
@@ -247,11 +252,10 @@ async def _add(context: Context, tx: Transaction, request: CommandRequest, targe
         request_id=context.request_id,
         not_after=admit(request, state, target.opened, now),
     )
-    command = await store.add_command(tx, tenant_id, request, issued)
+    command = await store.issue(tx, tenant_id, request, issued)
     if command is None:
         # Another node's command got the key since it was looked for.
         raise Conflict(f"key: {request.key!r} is that of another node's command")
-    await store.tell(tx, [command], by=issued.by)
     return command.id
 
 
