@@ -5,6 +5,7 @@ from typing import cast
 from sqlalchemy import Table
 from sqlmodel import SQLModel
 
+from db.tables.acceptance import AcceptanceRow
 from db.tables.access import ApiTokenRow, TenantRow
 from db.tables.booking import AllocationRow, BookingRow
 from db.tables.command import CommandRow
@@ -25,6 +26,7 @@ def table_of(row: type[SQLModel]) -> Table:
 
 
 __all__ = [
+    "AcceptanceRow",
     "AllocationRow",
     "ApiTokenRow",
     "BookingRow",

@@ -75,3 +75,8 @@ Moment = datetime
 def number(default: int) -> Any:  # noqa: ANN401
     """Declare an integer column with a default."""
     return Field(sa_column_kwargs={"server_default": str(default)})
+
+
+def number_key() -> Any:  # noqa: ANN401
+    """Declare an integer that is part of a primary key and that nobody draws."""
+    return Field(sa_column=sa.Column(sa.Integer, primary_key=True, autoincrement=False))

@@ -36,6 +36,8 @@ class NodeRow(SQLModel, table=True):
             postgresql_using="gin",
             postgresql_ops={"searched": "gin_trgm_ops"},
         ),
+        # What is on its way in is little, however many nodes there are.
+        sa.Index("nodes_adopting_idx", "id", postgresql_where=sa.text("provision_state = 'adopting'")),
     )
 
     id: str = columns.text_key()
