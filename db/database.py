@@ -205,6 +205,8 @@ class Database(Connections):
         self.inventory_pending = asyncio.Event()
         # Set after a commit by which a node that was unreachable or lost is heard of again.
         self.heard_again = asyncio.Event()
+        # Set after a commit by which a node may come further in acceptance.
+        self.acceptance_due = asyncio.Event()
 
     @classmethod
     async def connect(cls, dsn: str, *, size_max: int = POOL_SIZE_MAX, size_min: int = 1) -> Self:

@@ -24,6 +24,8 @@ def commands(database: Database, now: Callable[[], datetime]) -> Reconciler:
         async with database.transaction() as tx:
             overdue = await lock_overdue_commands(tx, at, BATCH_MAX)
             ended = await save_steps(tx, [(each, expire(each, at)) for each in overdue], by=None)
+        if ended:
+            database.acceptance_due.set()
         return Activation(ended, more=len(overdue) == BATCH_MAX)
 
     return Reconciler("commands", activate, PAUSE_SECONDS)

@@ -18,6 +18,7 @@ from db.inventory import retry_failed
 from db.migrate import migrate
 from db.replica import Replica
 from domain.liveness import Patience
+from reconcilers.acceptance import acceptance
 from reconcilers.commands import commands
 from reconcilers.conflicts import conflicts
 from reconcilers.draining import draining
@@ -83,6 +84,7 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
         commands(database, utc_now),
         faults(database, utc_now),
         draining(database),
+        acceptance(database, utc_now),
         retention(database, settings.event_retention, utc_now),
     )
     async with background(*(run(loop) for loop in loops)):
