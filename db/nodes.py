@@ -12,14 +12,14 @@ from db.views.selection import Asked, Shape
 from domain.certificate import Certificate
 from domain.hardware import Hardware
 from domain.ids import NodeId, TenantId
-from domain.node import ProvisionState
+from domain.node import ProvisionState, generation_at_join
 
 _UPSERT = """
 insert into nodes (
     id, tenant_id, identity_key, hostname, display_name, management_address, agent_version, protocol, features,
-    boot_id, provision_state, role
+    boot_id, provision_state, generation, role
 )
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'host')
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'host')
 on conflict (tenant_id, identity_key) do update set
     hostname = coalesce(excluded.hostname, nodes.hostname),
     display_name = coalesce(excluded.display_name, nodes.display_name),
@@ -102,6 +102,7 @@ async def register(tx: Transaction, tenant_id: TenantId, hello: Hello, arrival: 
         list(hello.features),
         hello.boot_id,
         arrival.state.value,
+        generation_at_join(arrival.state),
     )
     await tx.execute(_SESSION, found, tenant_id, arrival.session_id)
     await tx.execute(_INVENTORY, found, tenant_id)

@@ -9,18 +9,21 @@ from typing import Final
 
 from db import inventory
 from db.certificates import save_certificate
+from db.events import NewEvent, write_events
 from db.identifiers import new_id
 from db.inventory import HashReport, ReceivedSection
 from db.labels import save_reported_labels
 from db.liveness import SignOfLife, hear
 from db.nodes import Arrival, Hello, register
 from domain import sections
+from domain.acceptance import NO_CHECKS
 from domain.access import Permission
 from domain.certificate import checked_certificate
 from domain.errors import InvalidInput, InvalidSection, Refusal
+from domain.events import node_adopted
 from domain.ids import NodeId
 from domain.liveness import skew_seconds
-from domain.node import provision_state_at_join
+from domain.node import ProvisionState, provision_state_at_join
 from domain.texts import given_text, required_text
 from resolvers.context import Context
 from resolvers.labels import LabelsAtHello, reported_labels
@@ -79,6 +82,9 @@ async def hello(
         await save_reported_labels(tx, node_id, said)
         if given.certificate is not None:
             await save_certificate(tx, tenant_id, node_id, given.certificate)
+        if node_id == arrival.node_id and arrival.state is ProvisionState.ADOPTED:
+            adopted = node_adopted(NO_CHECKS)
+            await write_events(tx, [NewEvent(tenant_id, node_id, adopted.type, adopted.payload)])
         if reported is None:
             (row,) = await hear(tx, [SignOfLife(tenant_id, node_id)])
         else:

@@ -69,15 +69,15 @@ async def test_a_converged_node_with_another_driver_takes_no_work_until_it_has_t
     node_id = await hello(server.agent, "n1")
     await _drive(database, server, node_id, "550.90.07")
     spec = (await server.operator.data(SPEC, id=node_id, units=[DRIVER]))["setNodeSpec"]
-    assert spec == {"generation": 1, "observedGeneration": 0, "units": [DRIVER]}
-    assert (await server.operator.data(SPEC, id=node_id, units=[DRIVER]))["setNodeSpec"]["generation"] == 1
+    assert spec == {"generation": 2, "observedGeneration": 0, "units": [DRIVER]}
+    assert (await server.operator.data(SPEC, id=node_id, units=[DRIVER]))["setNodeSpec"]["generation"] == 2
     assert await _sweep(database) == 0, "it has not converged"
     await _observe(server, node_id, 7)
     assert (await _node(server, node_id))["observedGeneration"] == 0, "what was never asked for is not observed"
-    await _observe(server, node_id, 1)
+    await _observe(server, node_id, 2)
     assert await _sweep(database) == 1
     node = await _node(server, node_id)
-    assert (node["observedGeneration"], node["noScheduleReasons"]) == (1, ["DriverMismatch"])
+    assert (node["observedGeneration"], node["noScheduleReasons"]) == (2, ["DriverMismatch"])
     assert node["conditions"]["DriverMismatch"] == {
         "status": "TRUE",
         "reason": "OtherBranch",

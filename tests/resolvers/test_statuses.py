@@ -51,7 +51,7 @@ async def _rows(database: Database) -> Rows:
 
 async def _told(database: Database) -> list[tuple[str, str]]:
     async with database.session() as session:
-        rows = await session.fetch("select payload from outbox order by sequence")
+        rows = await session.fetch("select payload from outbox where type = 'node.condition.changed' order by sequence")
     return [(row.payload["condition"], row.payload["status"]) for row in rows]
 
 
