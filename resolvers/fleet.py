@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from db import fleet as store
+from db.acceptance import begin_attempt, lock_adoptable
 from db.connections import Row
 from db.fleet import NewPool, NewSite, PoolFacts
 from db.identifiers import new_id
 from db.node_spec import set_units
+from domain.acceptance import next_attempt
 from domain.access import Permission
 from domain.errors import Conflict, NotFound
 from domain.ids import NodeId, PoolId, SiteId
@@ -120,6 +122,22 @@ async def end_advisory_inventory(context: Context, node_id: str) -> One:
     if not ended:
         raise Conflict("its inventory is not advisory, or a tenant still controls it: setTrust takes control back")
     return reading.node(context, node_id)
+
+
+async def adopt_node(context: Context, node_id: str) -> One:
+    """Have a node pass its pool's checks anew; raises NotFound, or Conflict where it is not to be adopted."""
+    tenant_id = context.require(Permission.OPERATE)
+    found = reading.node(context, node_id)
+    await found.load(context)
+    async with context.transaction() as tx:
+        node = await lock_adoptable(tx, tenant_id, NodeId(node_id))
+        if node is None:
+            raise NotFound(f"no node {node_id!r}")
+        number = next_attempt(NodeId(node_id), node.state, node.trust, node.newest)
+        if number is not None:
+            await begin_attempt(tx, tenant_id, NodeId(node_id), number, context.services.now())
+    context.services.database.acceptance_due.set()
+    return found
 
 
 async def set_node_spec(context: Context, node_id: str, units: Sequence[Unit]) -> One:

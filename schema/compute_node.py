@@ -13,6 +13,7 @@ from db.paging import Order
 from db.tables import CertificateRow, ConditionRow, NodeInventoryRow, NodeRow
 from domain.selector import parse
 from resolvers import reading
+from schema.acceptance import Acceptance
 from schema.allocation import Allocation
 from schema.arguments import After, First, listed
 from schema.command import Command
@@ -151,6 +152,9 @@ class ComputeNode(RowTyped, NodeInterface):
         "earlier ones while events are kept."
     )
     inventory_status: InventoryStatus = strawberry.field(description="Where its inventory stands.")
+    acceptance: Acceptance | None = strawberry.field(
+        description="Its newest attempt at acceptance; null while nothing was ever asked of it."
+    )
 
     @strawberry.field(description="What machine it is; null while nothing that identifies it is known.")
     def hardware_key(self) -> HardwareKey | None:

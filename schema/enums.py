@@ -5,6 +5,8 @@ from typing import Final
 
 import strawberry
 
+from domain.acceptance import AttemptState as AcceptanceState
+from domain.acceptance import CheckState as AcceptanceCheckState
 from domain.availability import Availability
 from domain.commands import CommandOutcome, CommandState
 from domain.conditions import ConditionStatus
@@ -47,6 +49,8 @@ _DESCRIPTIONS: Final[dict[type[Enum], str]] = {
     XidRemedy: "What ends a fault of the kernel log.",
 }
 
+strawberry.enum(AcceptanceState, name="AcceptanceState", description="Where an attempt at acceptance is.")
+strawberry.enum(AcceptanceCheckState, name="AcceptanceCheckState", description="What became of an acceptance check.")
 for _enum, _description in _DESCRIPTIONS.items():
     strawberry.enum(_enum, description=_description)
 strawberry.enum(FaultKind, name="XidKind", description="Which of the driver's lines told of a fault.")
@@ -55,6 +59,8 @@ strawberry.enum(Severity, name="XidSeverity", description="How severe a row of t
 strawberry.enum(InventoryChangeType, name="InventoryChangeType", description="What kind of difference a change is.")
 
 __all__ = [
+    "AcceptanceCheckState",
+    "AcceptanceState",
     "Availability",
     "CommandOutcome",
     "CommandState",

@@ -341,6 +341,14 @@ class Mutation(CommandMutations, DeviceHealthMutations, AxisMutations):
         return cast("ComputeNode", await fleet.end_advisory_inventory(info.context, id))
 
     @strawberry.mutation(
+        description="Have a node pass its pool's acceptance checks, once more if it did before: it takes no new work "
+        "until it has. While an attempt is under way it goes on. CONFLICT where the node is not to be adopted."
+    )
+    async def adopt_node(self, info: Info, id: Id) -> ComputeNode:  # noqa: A002 - contract
+        """Begin an attempt."""
+        return cast("ComputeNode", await fleet.adopt_node(info.context, id))
+
+    @strawberry.mutation(
         description="Say what is to run on a node: all of its units, whose every change is a new generation."
     )
     async def set_node_spec(

@@ -9,6 +9,8 @@ from sqlalchemy import ColumnElement
 from sqlalchemy.dialects.postgresql import JSONB
 
 from db import selectors
+from db.declared.acceptance import NEWEST_FIRST as NEWEST_ATTEMPT_FIRST
+from db.declared.acceptance import attempts
 from db.declared.allocations import allocations_of
 from db.declared.commands import commands
 from db.declared.faults import NEWEST_FIRST as FAULTS_NEWEST_FIRST
@@ -19,6 +21,7 @@ from db.declared.placement import unschedulable_reasons
 from db.declared.snapshots import AS_OF, NEWEST_FIRST, snapshots
 from db.paging import Order
 from db.tables import (
+    AcceptanceRow,
     CertificateRow,
     CommandRow,
     ConditionRow,
@@ -158,6 +161,12 @@ NODES: Final = declare(
             "allocations": allocations_of(nodes.c.id),
             "commands": Relation(CommandRow, ((commands.c.node_id, nodes.c.id),), paged=True),
             "certificate": Relation(CertificateRow, ((_certificates.c.node_id, nodes.c.id),)),
+            "acceptance": Relation(
+                AcceptanceRow,
+                ((attempts.c.node_id, nodes.c.id),),
+                order=NEWEST_ATTEMPT_FIRST,
+                first_only=True,
+            ),
             "inventory_status": Relation(NodeInventoryRow, ((_inventory.c.node_id, nodes.c.id),)),
         },
         filters={

@@ -13,6 +13,7 @@ from sqlmodel import SQLModel
 from db.access import ensure_tenant
 from db.database import Database, Transaction
 from db.tables import (
+    AcceptanceRow,
     AllocationRow,
     BookingRow,
     CachedImageRow,
@@ -48,7 +49,14 @@ from tests.support.world_fleet import (
     place_rows,
 )
 from tests.support.world_history import event_rows, inventory_rows, snapshot_rows, stored_sections
-from tests.support.world_holdings import allocation_rows, booking_rows, command_rows, hardware_key, image_rows
+from tests.support.world_holdings import (
+    acceptance_rows,
+    allocation_rows,
+    booking_rows,
+    command_rows,
+    hardware_key,
+    image_rows,
+)
 
 OURS, THEIRS, BROKEN = "ours", "theirs", "broken"
 _BASES: Final = {OURS: 1_000, THEIRS: 100_000, BROKEN: 200_000}
@@ -66,6 +74,7 @@ _ROW_CLASSES: Final[Mapping[str, type[SQLModel]]] = {
     "bookings": BookingRow,
     "node_image_cache": CachedImageRow,
     "commands": CommandRow,
+    "acceptance_attempts": AcceptanceRow,
     "inventory_sections": SectionRow,
     "inventory_snapshots": SnapshotRow,
     "node_inventory": NodeInventoryRow,
@@ -128,6 +137,7 @@ def _of_tenant(tenant_id: str, base: int, count: int, head: int) -> dict[str, Ro
         "bookings": booking_rows(allocations, devices, base),
         "node_image_cache": image_rows(nodes),
         "commands": commands,
+        "acceptance_attempts": acceptance_rows(nodes, commands),
         "inventory_sections": stored_sections(nodes[:3]),
         "inventory_snapshots": snapshots,
         "node_inventory": inventory_rows(nodes),

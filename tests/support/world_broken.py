@@ -15,7 +15,7 @@ from tests.support.world_fleet import (
     place_rows,
 )
 from tests.support.world_history import RECEIVED, event_rows, inventory_rows, snapshot_rows, stored_sections
-from tests.support.world_holdings import allocation_rows, booking_rows, command_rows, hardware_key
+from tests.support.world_holdings import acceptance_rows, allocation_rows, booking_rows, command_rows, hardware_key
 
 
 def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str]) -> dict[str, Rows]:
@@ -45,6 +45,9 @@ def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str])
     faults[0]["source"] = "rumour"
     commands = command_rows(nodes, base)
     commands[0]["state"] = "lost"
+    attempts = acceptance_rows(nodes, commands)
+    attempts[1]["state"] = "given up"
+    attempts[1]["checks"] = [{"kind": None}, {"kind": "x", "commandId": 1, "state": "lost"}, None]
     snapshots = snapshot_rows(nodes, base)
     snapshots[1]["sections"] = {**snapshots[1]["sections"], "os": None, "sound": "0" * 64}
     stored = stored_sections(nodes[:1])
@@ -62,6 +65,7 @@ def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str])
         "allocations": allocations,
         "bookings": bookings,
         "commands": commands,
+        "acceptance_attempts": attempts,
         "inventory_sections": stored,
         "inventory_snapshots": snapshots,
         "node_inventory": inventories,

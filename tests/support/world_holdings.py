@@ -1,7 +1,8 @@
-"""The world's hardware keys, allocations, bookings, cached images and commands; see `tests.support.world`."""
+"""What the world's nodes hold, are told and have to show, and what machines they are; see `tests.support.world`."""
 
 from typing import Any, Final
 
+from domain.acceptance import AttemptState, CheckState
 from domain.commands import OPEN, CommandState
 from domain.hardware_key import Field
 from tests.support.world_fleet import Rows, an_id
@@ -124,4 +125,31 @@ def command_rows(nodes: Rows, base: int) -> Rows:
         }
         for number, node in enumerate(nodes[:3])
         for which, state in enumerate(CommandState)
+    ]
+
+
+def acceptance_rows(nodes: Rows, commands: Rows) -> Rows:
+    """Return attempts of the first nodes, one in each state, with as many checks as their number says."""
+    ended = (AttemptState.PASSED, AttemptState.FAILED)
+    return [
+        {
+            "node_id": node["id"],
+            "attempt": which + 1,
+            "tenant_id": node["tenant_id"],
+            "state": state.value,
+            "checks": [
+                {
+                    "kind": f'kind "{place}" 🚀',
+                    "commandId": commands[place]["id"],
+                    "state": list(CheckState)[place].value,
+                    "reason": None if place % 2 else "Expired",
+                }
+                for place in range(which)
+            ],
+            "reason": None if which < 2 else f'diag.nvml:"{number}"',
+            "started_at": None if which == 0 else "2026-03-05T00:00:01.5+00:00",
+            "finished_at": "2026-03-05T00:00:02+00:00" if state in ended else None,
+        }
+        for number, node in enumerate(nodes[:6])
+        for which, state in enumerate(list(AttemptState)[: 1 + number % 4])
     ]
