@@ -236,8 +236,8 @@ def _failure(command: Command) -> str | None:
     if command.state is CommandState.SUCCEEDED:
         if command.kind not in _DIAGNOSES or _result(command).get("passed") is True:
             return None
-        named = next((check for check, _ in _failures(command) if _CHECK_NAME.fullmatch(check)), "failed")
-        return f"{command.kind}:{named}"
+        named = (check for check, _ in _failures(command) if _CHECK_NAME.fullmatch(check))
+        return f"{command.kind}:{next(named, 'failed') if command.kind == DIAG_NVML else 'failed'}"
     return _UNSUPPORTED_CHECK if command.reason == UNSUPPORTED else f"{command.kind}:failed"
 
 

@@ -28,12 +28,12 @@ class Command(RowTyped, NodeInterface):
 
     node_id: strawberry.ID = strawberry.field(description="The node.")
     sequence: int = strawberry.field(description="Its number among the node's commands, from 1 in the order of issue.")
-    kind: str = strawberry.field(description="inventory.refresh, diag.nvml, node.reboot or gpu.reset.")
+    kind: str = strawberry.field(description="inventory.refresh, diag.nvml, diag.dcgm, node.reboot or gpu.reset.")
     payload: JsonValue = strawberry.field(description="Its parameters.")
     state: CommandState = strawberry.field(description="Where it is on its way.")
     not_before: datetime | None = strawberry.field(description="It is not delivered before this.")
     not_after: datetime = strawberry.field(description="It is not started after this.")
-    issued_by: str = strawberry.field(description="Who asked for it: the name of a token.")
+    issued_by: str = strawberry.field(description="Who asked for it: the name of a token, or `acceptance`.")
     request_id: str = strawberry.field(description="The request that asked for it, as the log has it.")
     created_at: datetime = strawberry.field(description="When it was asked for.")
     started_at: datetime | None = strawberry.field(description="When the agent started it.")
@@ -50,13 +50,14 @@ class CommandInput:
     """A command."""
 
     node_id: strawberry.ID = strawberry.field(description="The node.")
-    kind: str = strawberry.field(description="inventory.refresh, diag.nvml, node.reboot or gpu.reset.")
+    kind: str = strawberry.field(description="inventory.refresh, diag.nvml, diag.dcgm, node.reboot or gpu.reset.")
     key: str = strawberry.field(
         description="Makes the request repeatable: the same again is answered with the command that is there."
     )
     payload: JsonValue | None = strawberry.field(
         default=None,
-        description="Its parameters: `gpuCount` of diag.nvml (optional), `deviceId` of gpu.reset; of others none.",
+        description="Its parameters: `gpuCount` of diag.nvml and `level` of diag.dcgm (optional), `deviceId` of "
+        "gpu.reset; of others none.",
     )
     not_before: datetime | None = strawberry.field(default=None, description="Do not deliver it before this.")
     not_after: datetime | None = strawberry.field(

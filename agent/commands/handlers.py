@@ -5,20 +5,24 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from agent.gpus.dcgm import NotRun, run_dcgm
 from agent.gpus.deadline import collect_with_deadline
 from agent.inventory import Inventory
 from agent.program import Ended, run_within
 from agent.threads import in_thread
 from agent.wire import Command, CommandOutcome, CommandResult
 from domain.command_kinds import (
+    DIAG_DCGM,
     DIAG_NVML,
     GPU_RESET,
     INVENTORY_REFRESH,
     NODE_REBOOT,
+    DiagDcgm,
     DiagNvml,
     GpuReset,
     read_payload,
 )
+from domain.dcgm_diagnosis import DcgmDiagnosis
 from domain.documents.gpus import GpusSection
 from domain.nvml_diagnosis import diagnose
 
@@ -58,8 +62,12 @@ def handlers(
     refresh: Callable[[], Awaitable[Inventory]],
     programs: Programs,
     probe: Callable[[], GpusSection] = lambda: collect_with_deadline(DIAG_SECONDS_MAX),
+    dcgm: Callable[[int], DcgmDiagnosis | NotRun] = run_dcgm,
 ) -> Mapping[str, Handler]:
-    """Return the handlers by kind; `refresh` collects and reports anew, `probe` looks at the GPUs and blocks."""
+    """Return the handlers by kind.
+
+    `refresh` collects and reports anew; `probe` looks at the GPUs and `dcgm` tests them at a level, and both block.
+    """
 
     async def refreshed(_command: Command) -> CommandResult:
         inventory = await refresh()
@@ -76,7 +84,16 @@ def handlers(
             failures=[asdict(each) for each in found.failures],
         )
 
-    known: dict[str, Handler] = {INVENTORY_REFRESH: refreshed, DIAG_NVML: diagnosed}
+    async def tested(command: Command) -> CommandResult:
+        payload = read_payload(command.kind, command.payload)
+        level = payload.level if isinstance(payload, DiagDcgm) else 1
+        found = await in_thread(lambda: dcgm(level))
+        if isinstance(found, NotRun):
+            return failed(found.reason, found.message)
+        failures = [asdict(each) for each in found.failures]
+        return succeeded(passed=found.passed, level=level, tests=found.tests, failures=failures)
+
+    known: dict[str, Handler] = {INVENTORY_REFRESH: refreshed, DIAG_NVML: diagnosed, DIAG_DCGM: tested}
     if programs.reboot is not None:
         known[NODE_REBOOT] = _reboot(programs.reboot, programs)
     if programs.gpu_reset is not None:

@@ -92,6 +92,7 @@ class NvmlApi(Protocol):
     nvmlDeviceGetCurrPcieLinkWidth: Callable[[Handle], int]
     nvmlDeviceGetMaxPcieLinkWidth: Callable[[Handle], int]
     nvmlDeviceGetVirtualizationMode: Callable[[Handle], int]
+    nvmlDeviceGetComputeRunningProcesses: Callable[[Handle], Sequence[Any]]
 
 
 def code_of(error: Exception) -> int:

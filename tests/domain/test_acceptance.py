@@ -187,6 +187,13 @@ def test_what_keeps_a_node_out_is_named(ended: Command, reason: str) -> None:
     assert (said.message or "").startswith("attempt 3")
 
 
+def test_a_run_of_dcgm_names_no_check_in_its_reason_and_all_of_them_in_its_message() -> None:
+    ended = command(NVML, CommandState.SUCCEEDED, result=failure("memory", "bad"), kind="diag.dcgm")
+    outcome = followed(ended)
+    assert isinstance(outcome, Fails)
+    assert (observed(outcome).reason, observed(outcome).message) == ("diag.dcgm:failed", "attempt 3: memory: bad")
+
+
 def test_of_several_checks_that_failed_the_first_is_told_with_its_words() -> None:
     nvml = command(NVML, CommandState.SUCCEEDED, result=failure("pcie.link", "8 of 16 lanes"))
     outcome = followed(nvml, command(DCGM, CommandState.EXPIRED))

@@ -5,10 +5,13 @@ import sys
 from pathlib import Path
 
 from agent.commands.handlers import Programs, handlers
+from agent.gpus.dcgm import NotRun
 from agent.inventory import Inventory, inventory_of
 from agent.wire import Command, CommandOutcome, CommandState
+from domain.dcgm_diagnosis import DcgmDiagnosis
 from domain.documents.gpus import Enumeration, Gpu, GpusSection, LinkWidth
 from domain.documents.system import SystemSection
+from domain.nvml_diagnosis import FailedCheck
 
 ONE = GpusSection(
     enumeration=Enumeration.COMPLETE,
@@ -50,7 +53,7 @@ async def test_a_refresh_tells_the_digest_that_was_reported() -> None:
 
 
 def test_nothing_reboots_or_resets_unless_the_operator_said_how() -> None:
-    assert set(handlers(refresh, Programs())) == {"inventory.refresh", "diag.nvml"}
+    assert set(handlers(refresh, Programs())) == {"inventory.refresh", "diag.nvml", "diag.dcgm"}
 
 
 async def test_a_reset_runs_the_operators_program_with_the_gpu_and_looks_anew(tmp_path: Path) -> None:
@@ -77,3 +80,21 @@ async def test_a_machine_that_stays_up_was_not_rebooted() -> None:
     stays = Programs(reboot=python("pass"), going_down_seconds_max=0.01)
     found = await handlers(refresh, stays)["node.reboot"](command("node.reboot"))
     assert (found.outcome, found.reason) == (CommandOutcome.FAILED, "not-rebooted")
+
+
+async def test_a_run_of_dcgm_tells_its_level_and_what_failed_or_why_it_was_not_run() -> None:
+    levels: list[int] = []
+
+    def dcgm(level: int) -> DcgmDiagnosis | NotRun:
+        levels.append(level)
+        found = DcgmDiagnosis(3, (FailedCheck("memory", "bad", "0"),))
+        return found if level == 1 else NotRun("gpu-busy", "GPU 0")
+
+    known = handlers(refresh, Programs(), dcgm=dcgm)
+    found = await known["diag.dcgm"](command("diag.dcgm"))
+    assert found.outcome is CommandOutcome.SUCCEEDED
+    failures = [{"check": "memory", "reason": "bad", "gpu": "0"}]
+    assert found.result == {"passed": False, "level": 1, "tests": 3, "failures": failures}
+    found = await known["diag.dcgm"](command("diag.dcgm", level=2))
+    assert (found.outcome, found.reason, found.message) == (CommandOutcome.FAILED, "gpu-busy", "GPU 0")
+    assert levels == [1, 2]
