@@ -23,9 +23,9 @@ left join lateral (
 # Whom nobody hears need not begin, and whose commands are all under way need not be followed.
 _OF_NOTE = f"""
 select n.id from nodes n left join node_liveness l on l.node_id = n.id {_NEWEST}
-where n.provision_state = 'adopting' and n.trust <> $4 and n.id > $1 and case coalesce(a.state, 'waiting')
-    when 'waiting' then {_HEARD}
-    when 'running' then exists (
+where n.provision_state = 'adopting' and n.id > $1 and case coalesce(a.state, 'waiting')
+    when 'waiting' then n.trust <> $4 and {_HEARD}
+    when 'running' then n.trust = $4 or exists (
         select from jsonb_to_recordset(a.checks) k ("commandId" text, state text)
         join commands c on c.id = k."commandId"
         where k.state = 'running' and c.finished_at is not null
@@ -46,7 +46,7 @@ left join node_liveness l on l.node_id = n.id
 left join node_inventory i on i.node_id = n.id and i.applied_digest not like 'advisory:%'
 left join inventory_sections s on s.node_id = n.id and s.name = 'gpus' and s.sha256 = i.applied ->> 'gpus'
 {_NEWEST}
-where n.id = any ($1) and n.trust <> $3
+where n.id = any ($1)
 """  # noqa: S608 - text of ours
 _COMMANDS = "select * from commands where id = any ($1)"
 _SAVE = """
@@ -116,8 +116,8 @@ async def lock_adoptions(tx: Transaction, node_ids: Sequence[NodeId]) -> list[No
 
 
 async def adoption_facts(tx: Transaction, node_ids: Sequence[NodeId]) -> list[Row]:
-    """Return what acceptance is decided by, of those nodes whose agents the platform believes."""
-    return await tx.fetch(_FACTS, list(node_ids), LEASE_SECONDS, Trust.TENANT_CONTROLLED.value)
+    """Return what acceptance is decided by."""
+    return await tx.fetch(_FACTS, list(node_ids), LEASE_SECONDS)
 
 
 async def commands_of_attempts(tx: Transaction, attempts: Iterable[Attempt]) -> dict[CommandId, Command]:

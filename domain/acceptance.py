@@ -32,6 +32,7 @@ _PASSED: Final = "Passed"
 NO_CHECKS: Final = "NoChecks"
 _EXPIRED: Final = "Expired"
 _UNSUPPORTED_CHECK: Final = "UnsupportedCheck"
+_TENANT_CONTROLLED: Final = "TenantControlled"
 _DIAGNOSES: Final = frozenset({DIAG_NVML, DIAG_DCGM})
 """Kinds that are done when they have looked, and say in their result what they think of it."""
 _CHECK_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
@@ -84,6 +85,7 @@ class Adoption:
 
     node_id: NodeId
     state: ProvisionState
+    trust: Trust
     heard: bool
     checks: tuple[str, ...]
     gpus_expected: int | None
@@ -148,6 +150,8 @@ def decide(adoption: Adoption, now: datetime) -> Outcome:
     if adoption.state is not ProvisionState.ADOPTING:
         return Unchanged()
     attempt = adoption.attempt or Attempt(1, AttemptState.WAITING)
+    if adoption.trust is Trust.TENANT_CONTROLLED:
+        return _give_up(attempt)
     match attempt.state:
         case AttemptState.WAITING:
             return _begin(adoption, attempt.number, now)
@@ -219,6 +223,20 @@ def _follow(adoption: Adoption, attempt: Attempt) -> Outcome:
         return Passes(passed, _PASSED, adoption.gpus_found)
     message = _message(adoption.commands[failed.command_id])
     return Fails(Attempt(attempt.number, AttemptState.FAILED, checks), failed, message)
+
+
+def _give_up(attempt: Attempt) -> Fails | Unchanged:
+    """End what runs as a tenant takes control: its agent's answers would count when the platform takes it back."""
+    if attempt.state is not AttemptState.RUNNING:
+        return Unchanged()
+    checks = tuple(
+        replace(check, state=CheckState.FAILED, reason=_TENANT_CONTROLLED)
+        if check.state is CheckState.RUNNING
+        else check
+        for check in attempt.checks
+    )
+    failed = next(check for check in checks if check.reason == _TENANT_CONTROLLED)
+    return Fails(Attempt(attempt.number, AttemptState.FAILED, checks), failed, "a tenant took control of the node")
 
 
 def _settled(check: AcceptanceCheck, command: Command) -> AcceptanceCheck:

@@ -35,7 +35,7 @@ from domain.documents.gpus import GpusSection
 from domain.events import PlannedEvent
 from domain.gpu_count import counted_gpus
 from domain.ids import CommandId, NodeId, TenantId
-from domain.node import NodeRole, ProvisionState
+from domain.node import NodeRole, ProvisionState, Trust
 from domain.pool import PoolAgent
 from domain.pool_policy import read_policy
 from domain.standing import observe
@@ -103,6 +103,7 @@ async def _steps(tx: Transaction, nodes: Sequence[NodeId], now: datetime) -> lis
         adoption = Adoption(
             node_id=NodeId(row.node_id),
             state=ProvisionState(row.provision_state),
+            trust=Trust(row.trust),
             heard=row.heard,
             checks=checks_of(NodeRole(row.role), agent, policy),
             gpus_expected=None if policy is None else policy.expect.gpu_count,

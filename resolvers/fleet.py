@@ -110,6 +110,7 @@ async def set_trust(context: Context, node_id: str, trust: Trust) -> One:
     async with context.transaction() as tx:
         await store.set_trust(tx, tenant_id, NodeId(node_id), trust)
     context.services.database.inventory_pending.set()
+    context.services.database.acceptance_due.set()
     return reading.node(context, node_id)
 
 

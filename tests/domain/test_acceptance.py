@@ -43,6 +43,7 @@ RUNNING = Attempt(
 FRESH = Adoption(
     node_id=NODE,
     state=ProvisionState.ADOPTING,
+    trust=Trust.PLATFORM,
     heard=True,
     checks=("diag.nvml", "diag.dcgm"),
     gpus_expected=None,
@@ -114,6 +115,7 @@ def test_the_policys_count_of_gpus_comes_before_what_was_found(
         {"opened": OPEN_MAX - 1},
         {"state": ProvisionState.ADOPTED},
         {"state": ProvisionState.RETIRED},
+        {"trust": Trust.TENANT_CONTROLLED},
         {"attempt": Attempt(1, AttemptState.FAILED)},
         {"attempt": Attempt(1, AttemptState.PASSED)},
     ],
@@ -202,6 +204,15 @@ def test_of_several_checks_that_failed_the_first_is_told_with_its_words() -> Non
     assert [each.reason for each in outcome.attempt.checks] == ["diag.nvml:pcie.link", "Expired"]
 
 
+def test_an_attempt_ends_as_a_tenant_takes_control_whatever_its_agent_says_by_then() -> None:
+    passed = command(NVML, CommandState.SUCCEEDED, result={"passed": True})
+    taken = replace(FRESH, trust=Trust.TENANT_CONTROLLED, attempt=RUNNING, commands={NVML: passed})
+    outcome = decide(taken, NOW)
+    assert isinstance(outcome, Fails)
+    assert outcome.failed == replace(RUNNING.checks[0], state=CheckState.FAILED, reason="TenantControlled")
+    assert decide(replace(taken, attempt=outcome.attempt, trust=Trust.PLATFORM), NOW) == Unchanged()
+
+
 def test_a_word_of_an_agent_never_makes_a_message_too_long() -> None:
     outcome = followed(command(NVML, CommandState.SUCCEEDED, result=failure("pcie.link", "x" * 5000)))
     assert isinstance(outcome, Fails)
@@ -242,6 +253,7 @@ ADOPTIONS = st.builds(
     Adoption,
     node_id=st.just(NODE),
     state=st.sampled_from(list(ProvisionState)),
+    trust=st.sampled_from(list(Trust)),
     heard=st.booleans(),
     checks=st.sampled_from([(), ("diag.nvml",), ("diag.nvml", "diag.dcgm")]),
     gpus_expected=st.none() | st.integers(0, 16),

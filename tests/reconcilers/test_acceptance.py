@@ -364,8 +364,11 @@ async def test_what_a_tenants_agent_answers_adopts_nothing(database: Database, s
     (nvml,) = (await show(server, node_id))["commands"]
     await server.operator.data(TRUST, id=node_id, trust="TENANT_CONTROLLED")
     await end(server.agent, node_id, nvml, PASSED)
+    assert await look(database) == 1
+    await server.operator.data(TRUST, id=node_id, trust="PLATFORM")
     assert await look(database) == 0
-    assert (await show(server, node_id))["provisionState"] == "ADOPTING"
+    node = await show(server, node_id)
+    assert (node["provisionState"], node["failed"]["reason"]) == ("ADOPTING", "TenantControlled")
 
 
 async def test_the_servers_own_keys_are_nobody_elses(server: RunningServer) -> None:
