@@ -32,6 +32,7 @@ from agent.wire import (
     Sections,
     status_query,
 )
+from agent.wire_status import REPORT_STATUS, StatusAnswer, StatusReport
 from domain.errors import Code
 
 T = TypeVar("T")
@@ -97,6 +98,11 @@ class Client:
         """Send sections of up to 200 nodes; one answer for each entry, in order."""
         answer = await self._execute(INGEST, {"entries": entries}, dict[str, tuple[IngestAnswer, ...]])
         return _slot_each(answer["ingestSections"], entries)
+
+    async def report_status(self, entries: Sequence[StatusReport]) -> tuple[StatusAnswer, ...]:
+        """Say what up to 1,000 nodes say of themselves; one answer for each entry, in order."""
+        answer = await self._execute(REPORT_STATUS, {"entries": entries}, dict[str, tuple[StatusAnswer, ...]])
+        return _slot_each(answer["reportStatus"], entries)
 
     async def statuses(self, node_ids: Sequence[str]) -> tuple[NodeStatus, ...]:
         """Return the inventory status of a few nodes (as many as the server allows aliases), in order."""

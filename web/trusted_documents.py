@@ -18,6 +18,7 @@ from agent.wire import (
     TAKE_COMMANDS,
     status_query,
 )
+from agent.wire_status import REPORT_STATUS
 from schema.limits import ALIASES_MAX, problems, read_document
 from web.persisted_queries import bare, is_sha256, sha256_of
 
@@ -59,7 +60,7 @@ def own_documents() -> list[str]:
     """Return what the console and the agents of this version send."""
     statuses = [status_query(count) for count in range(1, ALIASES_MAX + 1)]
     commands = [TAKE_COMMANDS, START_COMMAND, COMPLETE_COMMAND, FOLLOW_COMMANDS]
-    return [CONSOLE.read_bytes().decode(), HELLO, RECORD_HASHES, INGEST, *commands, *statuses]
+    return [CONSOLE.read_bytes().decode(), HELLO, RECORD_HASHES, INGEST, REPORT_STATUS, *commands, *statuses]
 
 
 def read_manifest(path: Path, schema: GraphQLSchema) -> dict[str, str]:

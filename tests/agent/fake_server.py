@@ -31,6 +31,7 @@ class FakeNode:
     contents: dict[str, bytes] = field(default_factory=dict)
     polls: int = 0
     reports: int = 0
+    statuses: list[dict[str, Any]] = field(default_factory=list)
 
 
 class FakeServer:
@@ -75,7 +76,7 @@ class FakeServer:
             request = json.loads(content)
             return 200, json.dumps(self._answer(request["query"], request["variables"])).encode()
 
-    def _answer(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:  # noqa: PLR0911 - one per operation
         if "hello(input" in query:
             return {"data": {"hello": self._hello(variables["input"])}}
         if "recordInventoryHashes(entries" in query:
@@ -88,13 +89,21 @@ class FakeServer:
             assert len(entries) <= 200
             _refuse_repeats(entries)
             return {"data": {"ingestSections": [self._ingest(entry) for entry in entries]}}
+        if "reportStatus(entries" in query:
+            entries = variables["entries"]
+            assert len(entries) <= 1000
+            _refuse_repeats(entries)
+            return {"data": {"reportStatus": [self._status_report(entry) for entry in entries]}}
         if "takeCommands(nodeId" in query:
             return {"data": {"takeCommands": []}}
         if query.startswith("subscription"):
             return {"data": None, "errors": [{"message": "no streams here", "extensions": {"code": "UNSUPPORTED"}}]}
+        return {"data": self._statuses(query, variables)}
+
+    def _statuses(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         aliases = re.findall(r"(n\d+): computeNode\(id: \$(i\d+)\)", query)
         assert 1 <= len(aliases) <= 50
-        return {"data": {alias: self._status(variables[parameter]) for alias, parameter in aliases}}
+        return {alias: self._status(variables[parameter]) for alias, parameter in aliases}
 
     def _hello(self, given: dict[str, Any]) -> dict[str, Any]:
         key = given["identityKey"]
@@ -122,6 +131,13 @@ class FakeServer:
         node.reports += 1
         node.sent_at = entry.get("sentAt")
         return {"nodeId": node.id, "requestSections": self._record(node, entry["hashes"]), "error": None}
+
+    def _status_report(self, entry: dict[str, Any]) -> dict[str, Any]:
+        node = self.nodes.get(entry["nodeId"])
+        if node is None:
+            return {"nodeId": entry["nodeId"], "ignoredConditions": [], "error": _slot("NOT_FOUND", "no such node")}
+        node.statuses.append(entry)
+        return {"nodeId": node.id, "ignoredConditions": [], "error": None}
 
     def _ingest(self, entry: dict[str, Any]) -> dict[str, Any]:
         node = self.nodes.get(entry["nodeId"])
