@@ -4,10 +4,7 @@ Each note is on the disk before what it says happens. Who finds that a run was b
 cut off, and does not begin again.
 """
 
-import os
-import secrets
 from collections.abc import Iterable
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -15,6 +12,7 @@ from typing import Final
 import msgspec
 import structlog
 
+from agent.state_file import replace_file
 from agent.wire import CommandResult
 
 ENTRIES_MAX: Final = 256
@@ -87,22 +85,7 @@ class Ledger:
             self._entries = entries
 
     def _write(self, entries: Iterable[Entry]) -> None:
-        folder = self._file.parent
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = self._file.with_name(f".{_FILE}.{secrets.token_hex(8)}")
-        try:
-            with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
-                opened.write(msgspec.json.encode(list(entries)))
-                opened.flush()
-                os.fsync(opened.fileno())
-            aside.replace(self._file)
-        finally:
-            aside.unlink(missing_ok=True)
-        # The name outlives a crash only when its folder was written too.
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        with suppress(OSError):
-            os.fsync(descriptor)
-        os.close(descriptor)
+        replace_file(self._file, msgspec.json.encode(list(entries)))
 
 
 def _read(file: Path) -> tuple[Entry, ...]:
