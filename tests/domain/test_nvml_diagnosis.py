@@ -1,8 +1,13 @@
 """What diag.nvml finds."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from domain.documents.gpus import EccUncorrectable, Enumeration, Gpu, GpuHealth, GpusSection, LinkWidth, RowRemap
+from domain.kernel_faults import Fault, FaultKind, NvlinkError
+from domain.known_faults import KnownFault
 from domain.nvml_diagnosis import diagnose
 
 WELL = Gpu(
@@ -62,3 +67,34 @@ def test_what_is_not_known_fails_nothing() -> None:
         pcie_link_width=LinkWidth(max=16),
     )
     assert checks(host(unknown)) == []
+
+
+def known(code: int, kind: FaultKind = FaultKind.XID, **told: Any) -> KnownFault:  # noqa: ANN401 - fields of a fault
+    fault = Fault(kind=kind, code=code, address="0000:18:00", pci="00000000:18:00.0", message="")
+    return KnownFault(fault=replace(fault, **told), sequence=1, device_id="GPU-1")
+
+
+@pytest.mark.parametrize(
+    ("fault", "is_told"),
+    [
+        (known(79), True),
+        (known(79, FaultKind.FALLEN_OFF), True),
+        (known(94), False),
+        (known(13), False),
+        (known(45), False),
+        (known(62, caused_by=79), False),
+        (known(154, recovery=0), False),
+        (known(154), False),
+        (known(154, recovery=1), True),
+        (known(145, nvlink=NvlinkError()), True),
+        (known(145, nvlink=NvlinkError(is_injected=True)), False),
+        (known(20034, FaultKind.SXID), False),
+        (known(9999), True),
+    ],
+)
+def test_a_fault_of_this_boot_fails_its_gpu_unless_it_is_of_a_program_or_over(
+    fault: KnownFault, *, is_told: bool
+) -> None:
+    found = diagnose(host(WELL), None, [fault]).failures
+    expected = [("xid.recent", f"Xid {fault.fault.code} in this boot", "GPU-1")] if is_told else []
+    assert [(each.check, each.reason, each.gpu) for each in found] == expected
