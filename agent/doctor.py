@@ -13,10 +13,11 @@ from agent.host.files import Fact, Source
 from agent.host.inventory import collect_with_reasons
 from agent.host.options import HostOptions
 from agent.host.pressure import read_pressure
+from agent.kernel.log import NO_LOG, STANDARD_INPUT
+from agent.kernel.sources import KMSG
 from domain.availability import Availability
 from domain.documents.document import Section
 
-KMSG: Final = "/dev/kmsg"
 _ITEMS_MAX: Final = 8
 _GIB: Final = 1 << 30
 _ALLOWED: Final = "run as root or give CAP_DAC_READ_SEARCH"
@@ -54,7 +55,9 @@ class Finding:
     value: str
 
 
-def examine(source: Source, options: HostOptions | None = None, gpus: Section | None = None) -> list[Finding]:
+def examine(
+    source: Source, options: HostOptions | None = None, gpus: Section | None = None, kernel_log: str = KMSG
+) -> list[Finding]:
     """Examine every fact of the host's sections, of the `gpus` section when one is given, and the live readings."""
     findings: list[Finding] = []
     for name, collected in collect_with_reasons(source, options).items():
@@ -62,10 +65,10 @@ def examine(source: Source, options: HostOptions | None = None, gpus: Section | 
         findings += _of_section(name, collected.section, reasons)
     if gpus is not None:
         findings += _of_section("gpus", gpus, {})
-    return findings + probe_readings(source)
+    return findings + probe_readings(source, kernel_log)
 
 
-def probe_readings(source: Source) -> list[Finding]:
+def probe_readings(source: Source, kernel_log: str = KMSG) -> list[Finding]:
     """Examine what is read all the time and is no inventory: pressure and the kernel log."""
     findings = [
         _finding(
@@ -73,8 +76,14 @@ def probe_readings(source: Source) -> list[Finding]:
         )
         for resource, found in read_pressure(source).items()
     ]
-    log = source.ask(Fact.OPENS_READ, [KMSG])[KMSG]
-    return [*findings, _finding("readings", "kernelLog", log, "readable")]
+    if kernel_log == NO_LOG:
+        return [
+            *findings,
+            Finding("readings", "kernelLog", Availability.UNKNOWN, "turned off by --kernel-log none", ""),
+        ]
+    path = STANDARD_INPUT if kernel_log == "-" else kernel_log
+    log = source.ask(Fact.READS, [path])[path]
+    return [*findings, _finding("readings", "kernelLog", log, f"{path} can be read")]
 
 
 def render(findings: list[Finding]) -> Table:

@@ -73,3 +73,35 @@ def _pressure(source: Source, resource: Resource) -> Pressure | Missing:
     if "some" not in averages:
         return Missing(Cause.FAILED, f"{path} has no `some` line")
     return Pressure(averages["some"], averages.get("full"))
+
+
+@dataclass(frozen=True, slots=True)
+class HostPressure:
+    """How pressed the host is, in percent; what is not known is None."""
+
+    cpu: float | None = None
+    memory: float | None = None
+    io: float | None = None
+    steal: float | None = None
+
+
+class PressureSampler:
+    """Samples again and again: CPU steal is the share of the time between two samples."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._before: CpuTimes | None = None
+
+    def sample(self) -> HostPressure | None:
+        """Return the pressure now; None when nothing of it is known."""
+        found = {
+            resource: None if isinstance(pressure, Missing) else pressure.some_avg10
+            for resource, pressure in read_pressure(self._source).items()
+        }
+        sample = HostPressure(found["cpu"], found["memory"], found["io"], self._steal())
+        return None if sample == HostPressure() else sample
+
+    def _steal(self) -> float | None:
+        now = read_cpu_times(self._source)
+        before, self._before = self._before, None if isinstance(now, Missing) else now
+        return None if before is None or isinstance(now, Missing) else steal_percent(before, now)

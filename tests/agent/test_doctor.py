@@ -28,7 +28,7 @@ def tree(tmp_path: Path) -> Tree:
     tree = Tree(tmp_path / "root")
     write_server(tree)
     tree.write("/proc/pressure/cpu", "some avg10=1.25 avg60=0 avg300=0 total=0\n")
-    tree.facts[Fact.OPENS_READ, "/dev/kmsg"] = Missing(Cause.DENIED, "/dev/kmsg: permission denied")
+    tree.facts[Fact.READS, "/dev/kmsg"] = Missing(Cause.DENIED, "/dev/kmsg: permission denied")
     return tree
 
 
@@ -45,6 +45,15 @@ def test_a_denied_fact_names_its_place_and_the_remedy(tree: Tree) -> None:
     assert found(findings, "memory", "dimms").outcome is Availability.UNAVAILABLE
     log = found(findings, "readings", "kernelLog")
     assert log.reason == "/dev/kmsg: permission denied: run as root or give CAP_SYSLOG"
+
+
+def test_the_log_that_an_operator_names_is_looked_at(tree: Tree) -> None:
+    assert found(examine(tree.source, kernel_log="none"), "readings", "kernelLog").reason == (
+        "turned off by --kernel-log none"
+    )
+    tree.facts[Fact.READS, "/var/log/kern.log"] = True
+    named = found(examine(tree.source, kernel_log="/var/log/kern.log"), "readings", "kernelLog")
+    assert (named.outcome, named.value) == (Availability.KNOWN, "/var/log/kern.log can be read")
 
 
 def test_known_facts_show_their_value(tree: Tree) -> None:

@@ -104,9 +104,21 @@ def test_a_server_that_never_answers_costs_the_size_of_its_filesystem(tmp_path: 
     assert done.stdout.splitlines() == ["temporarily_failed True"] * 2
 
 
+def test_a_log_is_readable_when_it_can_be_opened_and_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "file").write_text("")
+    asker = LiveAsker()
+    for name in ("fifo", "file"):
+        path = str(tmp_path / name)
+        assert asker(Fact.READS, [path])[path] is True
+    folder = asker(Fact.READS, [str(tmp_path)])[str(tmp_path)]
+    assert isinstance(folder, Missing)
+    assert folder.cause is Cause.FAILED
+
+
 def test_questions_about_nothing_are_answered() -> None:
     asker = LiveAsker()
-    for fact in (Fact.PERMANENT_MAC, Fact.NIC_FIRMWARE, Fact.VF_MACS, Fact.FILESYSTEM_BYTES, Fact.OPENS_READ):
+    for fact in (Fact.PERMANENT_MAC, Fact.NIC_FIRMWARE, Fact.VF_MACS, Fact.FILESYSTEM_BYTES, Fact.READS):
         for name in ("no-such-thing", "a-name-that-no-interface-may-have"):
             answer = asker(fact, [name])[name]
             assert isinstance(answer, Missing)

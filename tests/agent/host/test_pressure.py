@@ -4,7 +4,16 @@ import pytest
 
 from agent.host.answers import Cause, Missing, of_error
 from agent.host.files import READ_BYTES_MAX, TreeSource
-from agent.host.pressure import CpuTimes, Pressure, parse_cpu_times, read_cpu_times, read_pressure, steal_percent
+from agent.host.pressure import (
+    CpuTimes,
+    HostPressure,
+    Pressure,
+    PressureSampler,
+    parse_cpu_times,
+    read_cpu_times,
+    read_pressure,
+    steal_percent,
+)
 from tests.agent.host.trees import Tree
 
 SOME = "some avg10=12.50 avg60=0.21 avg300=0.25 total=73759571\n"
@@ -72,3 +81,37 @@ def test_a_sample_counts_its_cpus(tree: Tree) -> None:
     assert read_cpu_times(tree.source) == times(9, 0, 3, 80, 1, 0, 0, 2)
     assert isinstance(parse_cpu_times("cpu 1 2 x\n"), Missing)
     assert isinstance(parse_cpu_times(""), Missing)
+
+
+def stat(steal: int, idle: int, cpus: int = 1) -> str:
+    return f"cpu  0 0 0 {idle} 0 0 0 {steal} 0 0\n" + "".join(f"cpu{n} 0 0 0 0 0 0 0 0 0 0\n" for n in range(cpus))
+
+
+def test_the_first_sample_knows_no_steal_and_one_that_measures_nothing_is_dropped(tree: Tree) -> None:
+    tree.write("/proc/pressure/cpu", SOME)
+    tree.write("/proc/stat", stat(10, 1000))
+    sampler = PressureSampler(tree.source)
+    assert sampler.sample() == HostPressure(cpu=12.5)
+    tree.write("/proc/stat", stat(40, 1070))
+    assert sampler.sample() == HostPressure(cpu=12.5, steal=30.0)
+    # A CPU that was taken away, and counters that went backwards: the next sample measures again.
+    tree.write("/proc/stat", stat(90, 1100, cpus=2))
+    assert sampler.sample() == HostPressure(cpu=12.5)
+    tree.write("/proc/stat", stat(80, 1200, cpus=2))
+    assert sampler.sample() == HostPressure(cpu=12.5)
+    tree.write("/proc/stat", stat(80, 1300, cpus=2))
+    assert sampler.sample() == HostPressure(cpu=12.5, steal=0.0)
+
+
+def test_a_host_without_pressure_and_without_cpu_times_has_no_sample(tree: Tree) -> None:
+    sampler = PressureSampler(tree.source)
+    assert sampler.sample() is None
+    tree.write("/proc/stat", stat(1, 1))
+    assert sampler.sample() is None
+    tree.write("/proc/stat", stat(1, 2))
+    assert sampler.sample() == HostPressure(steal=0.0)
+
+
+def test_pressure_that_is_switched_off_is_none_of_it(tree: Tree) -> None:
+    tree.write("/proc/pressure/cpu", SOME)
+    assert PressureSampler(DisabledPressure(tree.root, tree.source.ask)).sample() is None
