@@ -110,6 +110,16 @@ GpuResetOption = Annotated[
         "gpu.reset is unsupported. No shell.",
     ),
 ]
+KernelLogOption = Annotated[
+    str,
+    typer.Option(
+        "--kernel-log",
+        envvar="FLEETGRAPH_KERNEL_LOG",
+        metavar="PATH",
+        help="The kernel log that tells of faults: the device, or a file or FIFO that is followed as it grows, in any "
+        "form that explain-log reads (`-` is standard input); `none` for no log.",
+    ),
+]
 CommandSecondsOption = Annotated[
     float,
     typer.Option("--command-seconds", metavar="SECONDS", min=1, max=600, help="How long these programs may take."),

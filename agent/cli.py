@@ -25,6 +25,7 @@ from agent.arguments import (
     HostnameOption,
     IdentityOption,
     ImageDirsOption,
+    KernelLogOption,
     LabelsOption,
     Output,
     OutputOption,
@@ -56,12 +57,17 @@ from agent.host.live import live_source
 from agent.host.options import HostOptions
 from agent.introduction import introduction
 from agent.inventory import GPUS_SECONDS_MAX, Inventory, LiveHost
+from agent.kernel.log import followed_log
+from agent.kernel.looks import Looks
+from agent.kernel.sources import KMSG
 from agent.logs import configure_logs
 from agent.loop import HEARTBEAT_SECONDS, Agent, Timing
 from agent.recorded import RecordedHost, complete_capture, read_capture, read_smi_file
 from agent.report import Reported, report_once
 from agent.signals import together, until_signalled
 from agent.simulator.command import simulate
+from agent.status import StatusReporter
+from agent.vitals import HostVitals
 from agent.watch import Fingerprint, hardware_fingerprint
 from agent.wire import Certificate, Hello, Label
 from domain.identity_key import IdentityKey, NeedsState
@@ -163,6 +169,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     reboot_command: RebootOption = None,
     gpu_reset_command: GpuResetOption = None,
     command_seconds: CommandSecondsOption = PROGRAM_SECONDS_MAX,
+    kernel_log: KernelLogOption = KMSG,
 ) -> None:
     """Keep this machine in the fleet until SIGINT or SIGTERM: heartbeats, a new inventory when it changed, commands."""
     with one_line_failures():
@@ -172,8 +179,8 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         said = _Said(hostname, management_address, labels_of(label) or (), identity_certificate)
         programs = programs_of(reboot_command, gpu_reset_command, command_seconds)
         machine = _this_machine(identity_key, state_dir, options, said)
-        ledger = Ledger(state_dir_or_default(state_dir))
-        asyncio.run(_run(target, machine, Timing(heartbeat=interval), programs, ledger))
+        work = _Work(Timing(heartbeat=interval), programs, state_dir_or_default(state_dir), kernel_log)
+        asyncio.run(_run(target, machine, work))
 
 
 @app.command()
@@ -186,11 +193,12 @@ def doctor(  # noqa: PLR0913 - each is an option of the command line
     weights_dir: WeightsDirsOption = None,
     engine_dir: EngineDirsOption = None,
     fabric: FabricsOption = None,
+    kernel_log: KernelLogOption = KMSG,
 ) -> None:
     """Show what the agent can see here, what it cannot, and why; nothing is sent."""
     with one_line_failures():
         options = host_options(image_dir, weights_dir, engine_dir, fabric)
-        findings = examine(live_source(), options, collect_with_deadline(GPUS_SECONDS_MAX))
+        findings = examine(live_source(), options, collect_with_deadline(GPUS_SECONDS_MAX), kernel_log)
         found = identity.find_identity(identity_key, live_source(), os.environ, state_dir_or_default(state_dir))
     if output is Output.JSON:
         typer.echo(msgspec.json.encode({"identity": found, "findings": findings}).decode())
@@ -247,6 +255,16 @@ class _Subject:
     inventory: Inventory
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """How `run` goes about it."""
+
+    timing: Timing
+    programs: Programs
+    state_dir: Path
+    kernel_log: str
+
+
 class _ThisMachine(LiveHost):
     """The machine the agent runs on, with who it is."""
 
@@ -259,6 +277,9 @@ class _ThisMachine(LiveHost):
 
     def boot_id(self) -> str | None:
         return identity.boot_id(self._source)
+
+    def vitals(self) -> HostVitals:
+        return HostVitals(self._source, is_container=identity.in_container(self._source, os.environ))
 
     def fingerprint(self) -> Fingerprint:
         return hardware_fingerprint(self._source)
@@ -312,17 +333,22 @@ async def _report(target: Connection, subject: _Subject, seconds_max: float) -> 
         )
 
 
-async def _run(target: Connection, machine: _ThisMachine, timing: Timing, programs: Programs, ledger: Ledger) -> None:
+async def _run(target: Connection, machine: _ThisMachine, work: _Work) -> None:
     _log.info("agent started", identity=machine.key.text, identity_from=machine.key.source.value, server=target.server)
+    boot_id, timing, news = machine.boot_id(), work.timing, asyncio.Event()
     async with connect(target) as client:
-        agent = Agent(client, machine, timing)
+        agent = Agent(client, machine, timing, news)
+        looks = Looks(agent.refresh)
+        log = followed_log(work.kernel_log, work.state_dir, boot_id, changed=news.set, alarmed=looks.ask)
+        reporter = StatusReporter(client, agent, log, machine.vitals(), news=news, timing=timing)
         worker = CommandWorker(
             client,
-            handlers(agent.refresh, programs),
-            ledger,
+            handlers(agent.refresh, work.programs, log),
+            Ledger(work.state_dir),
             node_id=lambda: agent.node_id,
-            boot_id=machine.boot_id(),
+            boot_id=boot_id,
             timing=timing,
         )
-        await until_signalled(together(agent.run(), worker.run()))
+        works = (agent.run(), worker.run(), log.run(), looks.run(), reporter.run())
+        await until_signalled(together(*works))
     _log.info("agent stopped")

@@ -13,7 +13,7 @@ from agent.wire import SectionContent, SectionHash
 from domain.digest import inventory_digest, section_sha256
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, GpusSection
-from domain.sections import encode, section_of
+from domain.sections import decode, encode, section_of
 
 GPUS_SECONDS_MAX: Final = 30.0
 
@@ -27,6 +27,13 @@ class Inventory:
     digest: str
     complete: bool
     """The enumeration of the GPUs is complete, or was not asked for."""
+
+    @property
+    def gpus(self) -> GpusSection | None:
+        """The `gpus` section; None where it was not asked for."""
+        content = self.contents.get("gpus")
+        section = None if content is None else decode("gpus", content)
+        return section if isinstance(section, GpusSection) else None
 
     def pick(self, names: tuple[str, ...]) -> tuple[SectionContent, ...]:
         """Return the sections of those names, ready to send; names that the inventory lacks are left out."""

@@ -86,9 +86,9 @@ class _Session:
 
 
 class Agent:
-    """One node's agent. Cancel `run` to end it."""
+    """One node's agent. Cancel `run` to end it. `greeted` is set at every new session."""
 
-    def __init__(self, client: Client, host: Host, timing: Timing) -> None:
+    def __init__(self, client: Client, host: Host, timing: Timing, greeted: asyncio.Event | None = None) -> None:
         self._client = client
         self._host = host
         self._timing = timing
@@ -97,8 +97,10 @@ class Agent:
         self._collection: asyncio.Task[_Picture] | None = None
         self._asked: list[asyncio.Future[Inventory]] = []
         self._welcomed = False
+        self._greeted = greeted or asyncio.Event()
         self.node_id: str | None = None
         """The node of the session; None before the first."""
+        self.session_id: str | None = None
         self._refused_digest: str | None = None
 
     async def run(self) -> None:
@@ -123,6 +125,11 @@ class Agent:
             if self._collection is not None:
                 self._collection.cancel()
 
+    @property
+    def inventory(self) -> Inventory | None:
+        """The inventory that was collected last; None before the first."""
+        return None if self._picture is None else self._picture.inventory
+
     async def refresh(self) -> Inventory:
         """Have the inventory collected anew, and return it when the server has it."""
         waiting: asyncio.Future[Inventory] = asyncio.get_running_loop().create_future()
@@ -141,6 +148,8 @@ class Agent:
         _log.info("session opened", node_id=greeting.node.id, session_id=greeting.session_id)
         await self._send(greeting.node.id, picture.inventory, greeting.request_sections)
         self._settle(picture)
+        self.session_id = greeting.session_id
+        self._greeted.set()
         return _Session(greeting.node.id, hello, heartbeat)
 
     async def _beat(self, session: _Session) -> _Session:

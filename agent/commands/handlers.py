@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from agent.gpus.dcgm import NotRun, run_dcgm
 from agent.gpus.deadline import collect_with_deadline
@@ -24,7 +24,8 @@ from domain.command_kinds import (
 )
 from domain.dcgm_diagnosis import DcgmDiagnosis
 from domain.documents.gpus import GpusSection
-from domain.nvml_diagnosis import diagnose
+from domain.known_faults import KnownFaults, places_of
+from domain.nvml_diagnosis import diagnose, is_well
 
 DIAG_SECONDS_MAX: Final = 60.0
 PROGRAM_SECONDS_MAX: Final = 300.0
@@ -48,6 +49,20 @@ class Programs:
     going_down_seconds_max: float = GOING_DOWN_SECONDS_MAX
 
 
+class FaultBookkeeper(Protocol):
+    """Who knows the faults of this boot."""
+
+    @property
+    def known(self) -> KnownFaults:
+        """What is known now."""
+
+    def place(self, gpus: Mapping[str, str]) -> None:
+        """Learn which GPU (UUID) is at which canonical PCI address."""
+
+    def forget(self, device_id: str, up_to: int) -> None:
+        """Forget a GPU's faults up to a place in the log."""
+
+
 def failed(reason: str, message: str | None = None, **found: Any) -> CommandResult:  # noqa: ANN401 - JSON
     """Return the result of what was not done, or not to its end."""
     return CommandResult(outcome=CommandOutcome.FAILED, reason=reason, message=message, result=found or None)
@@ -61,6 +76,7 @@ def succeeded(**found: Any) -> CommandResult:  # noqa: ANN401 - JSON
 def handlers(
     refresh: Callable[[], Awaitable[Inventory]],
     programs: Programs,
+    faults: FaultBookkeeper,
     probe: Callable[[], GpusSection] = lambda: collect_with_deadline(DIAG_SECONDS_MAX),
     dcgm: Callable[[int], DcgmDiagnosis | NotRun] = run_dcgm,
 ) -> Mapping[str, Handler]:
@@ -76,7 +92,9 @@ def handlers(
     async def diagnosed(command: Command) -> CommandResult:
         payload = read_payload(command.kind, command.payload)
         section = await in_thread(probe)
-        found = diagnose(section, payload.gpu_count if isinstance(payload, DiagNvml) else None)
+        faults.place(places_of(section))
+        expected = payload.gpu_count if isinstance(payload, DiagNvml) else None
+        found = diagnose(section, expected, faults.known.faults.values())
         return succeeded(
             passed=found.passed,
             gpuCount=found.gpu_count,
@@ -97,7 +115,7 @@ def handlers(
     if programs.reboot is not None:
         known[NODE_REBOOT] = _reboot(programs.reboot, programs)
     if programs.gpu_reset is not None:
-        known[GPU_RESET] = _gpu_reset(programs.gpu_reset, programs, refresh)
+        known[GPU_RESET] = _gpu_reset(programs.gpu_reset, programs, refresh, faults)
     return known
 
 
@@ -113,7 +131,12 @@ def _reboot(arguments: Sequence[str], programs: Programs) -> Handler:
     return reboot
 
 
-def _gpu_reset(arguments: Sequence[str], programs: Programs, refresh: Callable[[], Awaitable[Inventory]]) -> Handler:
+def _gpu_reset(
+    arguments: Sequence[str],
+    programs: Programs,
+    refresh: Callable[[], Awaitable[Inventory]],
+    faults: FaultBookkeeper,
+) -> Handler:
     async def reset(command: Command) -> CommandResult:
         payload = read_payload(command.kind, command.payload)
         if not isinstance(payload, GpuReset):
@@ -122,9 +145,15 @@ def _gpu_reset(arguments: Sequence[str], programs: Programs, refresh: Callable[[
         ended = await _run(given, programs.seconds_max)
         if ended.status != 0:
             return _of_program(ended)
-        # Whether it helped is for the next inventory to say.
+        # What the log tells from here on is of the GPU after its reset.
+        up_to = faults.known.read_to
         inventory = await refresh()
-        return succeeded(output=_text(ended), digest=inventory.digest)
+        section = inventory.gpus
+        well = section is not None and is_well(section, payload.device_id)
+        if section is not None and well:
+            faults.place(places_of(section))
+            faults.forget(payload.device_id, up_to)
+        return succeeded(output=_text(ended), digest=inventory.digest, healthy=well)
 
     return reset
 

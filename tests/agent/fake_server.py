@@ -45,6 +45,7 @@ class FakeServer:
         self.polls_until_applied = 0
         self.apply_error: str | None = None
         self.refuse_sections: str | None = None
+        self.refuse_status: str | None = None
         self.failing: int | None = None
         """An HTTP status with which every request is answered."""
         self._lock = threading.Lock()
@@ -136,6 +137,9 @@ class FakeServer:
         node = self.nodes.get(entry["nodeId"])
         if node is None:
             return {"nodeId": entry["nodeId"], "ignoredConditions": [], "error": _slot("NOT_FOUND", "no such node")}
+        if self.refuse_status is not None:
+            refused = _slot("INVALID_INPUT", self.refuse_status)
+            return {"nodeId": node.id, "ignoredConditions": [], "error": refused}
         node.statuses.append(entry)
         return {"nodeId": node.id, "ignoredConditions": [], "error": None}
 
