@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: up demo test check lint cases clean
+.PHONY: up demo test check lint cases fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make test   run the tests"
 	@echo "make check  linters, types, import rules and the tests"
 	@echo "make cases  run every recorded file of ../shared/cases through the product"
+	@echo "make fuzz   read kernel logs that nobody would write, for FUZZ_SECONDS (60)"
 
 # uv goes into the virtual environment by pip, then installs exactly what uv.lock says.
 $(READY): pyproject.toml uv.lock
@@ -42,6 +43,12 @@ check: lint test
 
 cases: $(READY)
 	@$(BIN)/python -m bench.cases ../shared/cases
+
+FUZZ_SECONDS ?= 60
+
+fuzz: $(READY)
+	@VIRTUAL_ENV=$(abspath $(VENV)) UV_PROJECT_ENVIRONMENT=$(abspath $(VENV)) $(BIN)/uv sync --frozen --all-extras --group fuzz --quiet
+	@$(BIN)/python -m tests.fuzz.kernel_log $(FUZZ_SECONDS)
 
 clean:
 	rm -rf $(VENV)
