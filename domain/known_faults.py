@@ -112,7 +112,7 @@ def places_of(section: GpusSection) -> dict[str, str]:
 
 def _joined(before: KnownFault, fresh: KnownFault) -> KnownFault:
     if before.device_id is not None and fresh.device_id not in {None, before.device_id}:
-        return fresh  # another card in the same place
+        return replace(fresh, count=max(1, fresh.count))  # another card in the same place
     # A change of Xid 154 that was cut before its value does not unsay the last one.
     is_cut = fresh.fault.code == RECOVERY_CODE and fresh.fault.recovery is None
     return replace(
