@@ -40,13 +40,13 @@ class FaultBook:
         if _is_boot(record):
             self._begin(is_new=is_new)
         found = self._scan.read(replace(record, boot_id=self._boot))
-        lost = next((each.lost for each in found if isinstance(each, Gap)), None)
+        lost = next((each.lost for each in found if isinstance(each, Gap)), None) if is_new else None
         if lost is not None:
             self.known = replace(self.known, gaps=self.known.gaps + 1)
         before = self.known
         fresh = [self._fresh(each, place or 0) for each in found if isinstance(each, SeenFault)]
         if not is_new:
-            return Heard(lost=lost)
+            return Heard()
         for each in fresh:
             self.known = self.known.noted(each)
         is_news = any(not each.is_of_program or each.key not in before.faults for each in fresh)

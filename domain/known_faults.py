@@ -74,11 +74,14 @@ class KnownFaults:
 
     def noted(self, fresh: KnownFault) -> "KnownFaults":
         """Account for what a record tells; a `count` of 0 is a further line of a fault that was counted."""
-        before = self.faults.get(fresh.key)
+        key = fresh.key
+        before = self.faults.get(key)
         if before is None and fresh.count == 0:
             return self
-        faults = {key: known for key, known in self.faults.items() if key != fresh.key}
-        faults[fresh.key] = fresh if before is None else _joined(before, fresh)
+        # A copy hashes no key anew: in a storm that is what it would cost.
+        faults = dict(self.faults)
+        faults.pop(key, None)
+        faults[key] = fresh if before is None else _joined(before, fresh)
         return replace(self, faults=_bounded(faults), read_to=max(self.read_to, fresh.sequence))
 
     def placed(self, gpus: Mapping[str, str]) -> "KnownFaults":
