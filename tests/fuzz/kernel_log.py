@@ -51,7 +51,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as corpus:
         for number, seed in enumerate(SEEDS.read_text(encoding="utf-8").split("\n\n")):
             Path(corpus, f"seed-{number}").write_text(seed, encoding="utf-8")
-        limits = (f"-max_total_time={sys.argv[1]}", f"-max_len={BYTES_MAX}", f"-timeout={SECONDS_EACH_MAX}")
+        limits = (
+            f"-max_total_time={sys.argv[1]}",
+            f"-max_len={BYTES_MAX}",
+            f"-timeout={SECONDS_EACH_MAX}",
+            "-len_control=0",
+        )
         found = f"-artifact_prefix={tempfile.gettempdir()}/"
         atheris.Setup([sys.argv[0], *limits, found, f"-dict={DICTIONARY}", "-print_final_stats=1", corpus], read_log)
         atheris.Fuzz()
