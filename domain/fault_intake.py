@@ -14,7 +14,7 @@ from domain.device import fact
 from domain.fault_effects import HealthChange, HealthState, settle
 from domain.fault_scan import SeenFault
 from domain.ids import DeviceId
-from domain.kernel_faults import RECOVERY_CODE, Fault, FaultKind
+from domain.kernel_faults import Fault, FaultKind
 from domain.node import Trust
 from domain.node_fault import FaultEnd, NodeFault
 from domain.xid_rules import XidPolicy
@@ -91,7 +91,8 @@ def _key(told: ToldFault) -> str:
     unit = fault.nvlink.unit if fault.nvlink is not None else None
     kind = FaultKind.SXID if fault.kind is FaultKind.SXID else FaultKind.XID
     link = fault.link if fault.nvlink is not None or kind is FaultKind.SXID else None
-    parts = (kind.value, fault.code, place, fault.mig, unit, None if link is None else f"link{link}")
+    after = None if fault.caused_by is None else f"after{fault.caused_by}"
+    parts = (kind.value, fault.code, place, fault.mig, unit, None if link is None else f"link{link}", after)
     return " ".join(str(part) for part in parts if part is not None)
 
 
@@ -136,11 +137,11 @@ def _row(told: ToldFault, boot_id: str, before: NodeFault | None, state: HealthS
 def _after(before: NodeFault, row: NodeFault) -> NodeFault:
     """Return what a row becomes with a newer record of the same fault.
 
-    What holds goes on with the verdict that it has, also where rules or policies would judge it milder now; only
-    Xid 154 is a state, of which the last value counts.
+    What holds goes on with the verdict that it has, also where rules or policies would judge it milder now, or where a
+    record was cut before what it says; only a driver's word that it is over ends it.
     """
     count = max(before.count, row.count)
-    if before.holds and not row.holds and row.code != RECOVERY_CODE:
+    if before.holds and not row.holds and row.policy is not XidPolicy.CLEAR:
         return replace(before, sequence=row.sequence, count=count, message=row.message, last_at=row.last_at)
     goes_on = before.ended_at is None and before.condition == row.condition
     return replace(

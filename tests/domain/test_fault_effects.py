@@ -127,6 +127,17 @@ def test_what_holds_is_not_lifted_by_a_milder_verdict_of_a_later_record() -> Non
     assert _unhealthy(written(lenient, later)) == {"GPU-a"}
 
 
+def test_a_recovery_of_which_the_value_is_cut_off_ends_nothing() -> None:
+    state = _after(_state(), _told(154, 1, message="changed from 0x0 (a) to 0x1 (b)"))
+    assert _unhealthy(_after(state, _told(154, 2, message="GPU recovery action changed fr"))) == {"GPU-a"}
+    assert _unhealthy(_after(state, _told(154, 2, message="changed from 0x1 (b) to 0x0 (a)"))) == set()
+
+
+def test_a_consequence_is_kept_apart_from_a_fault_of_its_own() -> None:
+    state = _after(_state(), _told(45, 1), _told(45, 2, message="Ch 1 caused by previous Xid 79"))
+    assert {fault.caused_by for fault in state.faults} == {None, "Xid79"}
+
+
 def test_a_pool_decides_what_a_fault_does_to_its_nodes() -> None:
     strict = _state(overrides={"13": XidPolicy.NODE_NO_SCHEDULE, "79": XidPolicy.EVENT, "31": XidPolicy.NODE_ALERT})
     state = _after(strict, _told(13), _told(79), _told(31))
