@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, assert_never
 
+from domain.condition_types import NO_SCHEDULE
 from domain.device_plan import DeviceConflict
 from domain.documents.document import Section
 from domain.documents.gpus import Enumeration, GpusSection
@@ -27,60 +28,6 @@ class ConditionStatus(StrEnum):
     TRUE = "true"
     FALSE = "false"
     UNKNOWN = "unknown"
-
-
-class ConditionPolicy(StrEnum):
-    """What a condition that holds does to placement."""
-
-    NO_SCHEDULE = "no_schedule"
-    NO_SCHEDULE_ON_VPS_HOST = "no_schedule_on_vps_host"
-    """NoSchedule in `vps-host` pools, an alert elsewhere."""
-    DEVICE = "device"
-    """It quarantines the GPU; the node stays."""
-    ALERT = "alert"
-
-
-POLICIES: Final[Mapping[str, ConditionPolicy]] = {
-    # inventory
-    "GpuCountMismatch": ConditionPolicy.NO_SCHEDULE,
-    "GpuModelUnknown": ConditionPolicy.NO_SCHEDULE,
-    "DuplicateIdentity": ConditionPolicy.NO_SCHEDULE,
-    "InventoryDegraded": ConditionPolicy.ALERT,
-    "RowRemapPending": ConditionPolicy.DEVICE,
-    "RowRemapFailed": ConditionPolicy.DEVICE,
-    "UncorrectableEcc": ConditionPolicy.DEVICE,
-    "NvlinkDegraded": ConditionPolicy.DEVICE,
-    # health
-    "Xid79": ConditionPolicy.NO_SCHEDULE,
-    "Xid95": ConditionPolicy.NO_SCHEDULE,
-    # hygiene
-    "DriverMismatch": ConditionPolicy.NO_SCHEDULE,
-    "CertExpiring": ConditionPolicy.NO_SCHEDULE,
-    "DaemonOutdated": ConditionPolicy.NO_SCHEDULE,
-    # host pressure
-    "CpuPressure": ConditionPolicy.NO_SCHEDULE_ON_VPS_HOST,
-    "MemoryPressure": ConditionPolicy.NO_SCHEDULE_ON_VPS_HOST,
-    "DiskPressure": ConditionPolicy.NO_SCHEDULE_ON_VPS_HOST,
-    # daemon
-    "ForeignGpuExposure": ConditionPolicy.NO_SCHEDULE,
-    "PodResourcesUnavailable": ConditionPolicy.NO_SCHEDULE,
-    "KubernetesReleaseStuck": ConditionPolicy.NO_SCHEDULE,
-    "KubernetesReleasesUnreadable": ConditionPolicy.NO_SCHEDULE,
-    "KubernetesReleased": ConditionPolicy.ALERT,
-    "KubernetesTaintsDrift": ConditionPolicy.ALERT,
-    "FabricManagerDown": ConditionPolicy.ALERT,
-    "MPSDown": ConditionPolicy.ALERT,
-    "RebootRequired": ConditionPolicy.ALERT,
-    "HostManagedExternally": ConditionPolicy.ALERT,
-    # lifecycle
-    "AcceptanceFailed": ConditionPolicy.NO_SCHEDULE,
-    "NodeUnreachable": ConditionPolicy.NO_SCHEDULE,
-    "ClockSkew": ConditionPolicy.ALERT,
-    "PcieReplayHigh": ConditionPolicy.ALERT,
-}
-"""By type; a type without a row is an alert."""
-
-NO_SCHEDULE: Final = frozenset(kind for kind, policy in POLICIES.items() if policy is ConditionPolicy.NO_SCHEDULE)
 
 
 @dataclass(frozen=True, slots=True)

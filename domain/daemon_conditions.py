@@ -4,22 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from domain.condition_types import CONDITION_TYPES, ConditionSource
 from domain.conditions import ConditionStatus, Observed
 from domain.standing import Standing
 from domain.told_faults import is_fault_condition
 
-DAEMON_TYPES: Final = (
-    "ForeignGpuExposure",
-    "PodResourcesUnavailable",
-    "KubernetesReleaseStuck",
-    "KubernetesReleasesUnreadable",
-    "KubernetesReleased",
-    "KubernetesTaintsDrift",
-    "FabricManagerDown",
-    "MPSDown",
-    "RebootRequired",
-    "HostManagedExternally",
-)
+DAEMON_TYPES: Final = tuple(each.name for each in CONDITION_TYPES if each.source is ConditionSource.DAEMON)
 
 
 @dataclass(frozen=True, slots=True)

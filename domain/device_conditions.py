@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from domain.conditions import NAMED_MAX, POLICIES, ConditionPolicy, ConditionStatus, Observed, up_to
+from domain.condition_types import POLICIES, ConditionPolicy
+from domain.conditions import NAMED_MAX, ConditionStatus, Observed, up_to
 from domain.device_health import DeviceHealth, HealthSource
 
 _TYPES: Final = tuple(kind for kind, policy in POLICIES.items() if policy is ConditionPolicy.DEVICE)

@@ -223,12 +223,14 @@ def _observed(faults: Iterable[NodeFault], plan: HealthPlan) -> list[Observed]:
     by_type: dict[str, list[NodeFault]] = {}
     for fault in faults:
         if fault.condition is not None:
-            by_type.setdefault(fault.condition, []).extend([fault] if fault.holds else [])
-    for kind, holding in by_type.items():
+            by_type.setdefault(fault.condition, []).append(fault)
+    for kind, raising in by_type.items():
+        holding = [fault for fault in raising if fault.holds]
         if holding:
             said[kind] = _raised(kind, holding, said.get(kind))
         elif kind not in said:
-            said[kind] = Observed(kind, ConditionStatus.FALSE)
+            keeps_away = any(fault.policy in _KEEPS_AWAY for fault in raising)
+            said[kind] = Observed(kind, ConditionStatus.FALSE, no_schedule=keeps_away)
     return list(said.values())
 
 

@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.condition_types import NO_SCHEDULE, POLICIES, ConditionPolicy
 from domain.conditions import (
-    NO_SCHEDULE,
-    POLICIES,
     Condition,
-    ConditionPolicy,
     ConditionStatus,
     Observed,
     inventory_conditions,
@@ -28,7 +26,7 @@ T0: Final = datetime(2026, 1, 1, tzinfo=UTC)
 T1: Final = T0 + timedelta(minutes=1)
 OTHER: Final = NodeId("node_00000000000000000000000002")
 TRUE, FALSE, UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, ConditionStatus.UNKNOWN
-TYPES: Final = st.sampled_from(["DuplicateIdentity", "InventoryDegraded", "Xid79", "Xid13"])
+TYPES: Final = st.sampled_from(["DuplicateIdentity", "InventoryDegraded", "DriverMismatch", "Xid13"])
 OBSERVED: Final = st.lists(
     st.builds(Observed, type=TYPES, status=st.sampled_from(ConditionStatus), reason=st.sampled_from([None, "A", "B"]))
 )
@@ -54,12 +52,12 @@ def test_since_moves_only_with_the_status(before: list[Observed], after: list[Ob
 
 
 def test_a_type_never_seen_and_false_is_not_written() -> None:
-    assert transition({}, [Observed("Xid79", FALSE)], T0) == ()
+    assert transition({}, [Observed("DriverMismatch", FALSE)], T0) == ()
     assert [each.status for each in transition({}, [Observed("AcceptanceFailed", UNKNOWN)], T0)] == [UNKNOWN]
 
 
 def test_a_type_that_nobody_speaks_of_stays_as_it_is() -> None:
-    assert transition({"Xid79": _condition("Xid79", TRUE)}, [], T1) == ()
+    assert transition({"DriverMismatch": _condition("DriverMismatch", TRUE)}, [], T1) == ()
 
 
 def test_another_message_is_a_change_that_keeps_since() -> None:
@@ -68,21 +66,27 @@ def test_another_message_is_a_change_that_keeps_since() -> None:
     assert transition({known.type: known}, [said], T1) == (replace(known, message="two"),)
 
 
-@given(st.lists(st.sampled_from(["Foreign", "Xid79", "Another"]), unique=True), st.sampled_from(ConditionStatus))
+@given(
+    st.lists(st.sampled_from(["Foreign", "DriverMismatch", "Another"]), unique=True), st.sampled_from(ConditionStatus)
+)
 def test_reasons_of_other_owners_stay_in_their_order(current: list[str], status: ConditionStatus) -> None:
-    merged = merge_no_schedule_reasons(current, [_condition("Xid79", status)])
-    assert [each for each in merged if each != "Xid79"] == [each for each in current if each != "Xid79"]
-    assert merge_no_schedule_reasons(merged, [_condition("Xid79", status)]) == merged
+    merged = merge_no_schedule_reasons(current, [_condition("DriverMismatch", status)])
+    assert [each for each in merged if each != "DriverMismatch"] == [
+        each for each in current if each != "DriverMismatch"
+    ]
+    assert merge_no_schedule_reasons(merged, [_condition("DriverMismatch", status)]) == merged
 
 
 def test_a_condition_that_holds_is_a_reason_and_one_that_does_not_is_none() -> None:
-    assert merge_no_schedule_reasons(["Foreign"], [_condition("Xid79", TRUE)]) == ("Foreign", "Xid79")
-    assert merge_no_schedule_reasons(["Xid79", "Foreign"], [_condition("Xid79", FALSE)]) == ("Foreign",)
+    assert merge_no_schedule_reasons(["Foreign"], [_condition("DriverMismatch", TRUE)]) == ("Foreign", "DriverMismatch")
+    assert merge_no_schedule_reasons(["DriverMismatch", "Foreign"], [_condition("DriverMismatch", FALSE)]) == (
+        "Foreign",
+    )
 
 
 def test_an_unknown_condition_neither_adds_nor_drops_its_reason() -> None:
-    assert merge_no_schedule_reasons([], [_condition("Xid79", UNKNOWN)]) == ()
-    assert merge_no_schedule_reasons(["Xid79"], [_condition("Xid79", UNKNOWN)]) == ("Xid79",)
+    assert merge_no_schedule_reasons([], [_condition("DriverMismatch", UNKNOWN)]) == ()
+    assert merge_no_schedule_reasons(["DriverMismatch"], [_condition("DriverMismatch", UNKNOWN)]) == ("DriverMismatch",)
 
 
 def test_an_alert_is_no_reason() -> None:
@@ -90,7 +94,7 @@ def test_an_alert_is_no_reason() -> None:
 
 
 def test_the_policies_are_those_of_the_rules() -> None:
-    assert {"DuplicateIdentity", "Xid79", "Xid95", "DriverMismatch", "AcceptanceFailed"} <= NO_SCHEDULE
+    assert {"DuplicateIdentity", "DriverMismatch", "NodeUnreachable", "AcceptanceFailed"} <= NO_SCHEDULE
     assert POLICIES["RowRemapPending"] is ConditionPolicy.DEVICE
     assert POLICIES["CpuPressure"] is ConditionPolicy.NO_SCHEDULE_ON_VPS_HOST
     assert not {"InventoryDegraded", "RebootRequired", "ClockSkew", "UncorrectableEcc", "DiskPressure"} & NO_SCHEDULE

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.conditions import POLICIES, Condition, ConditionPolicy, ConditionStatus
+from domain.condition_types import POLICIES, ConditionPolicy
+from domain.conditions import Condition, ConditionStatus
 from domain.daemon_conditions import DaemonStatement
 from domain.ids import NodeId, TenantId
 from domain.node import Trust

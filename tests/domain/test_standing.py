@@ -6,7 +6,8 @@ from typing import Final
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.conditions import POLICIES, Condition, ConditionPolicy, ConditionStatus, Observed
+from domain.condition_types import POLICIES, ConditionPolicy
+from domain.conditions import Condition, ConditionStatus, Observed
 from domain.daemon_conditions import DAEMON_TYPES, daemon_conditions, not_the_daemons, repeated
 from domain.ids import NodeId, TenantId
 from domain.node import Trust
