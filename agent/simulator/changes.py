@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.simulator.material import Material
-from agent.simulator.node import Change, ChangeKind, NodeState, applied, first_state
+from agent.simulator.node import Change, ChangeKind, NodeState, applied, ending_of, first_state
+from agent.simulator.troubles import Trouble, slots_of
 
 # How often each happens, in parts of their sum: what machines do by themselves, and what people do to them.
 _WEIGHTS: Final = {
@@ -22,11 +23,14 @@ _WEIGHTS: Final = {
     ChangeKind.BIOS_UPGRADED: 5,
     ChangeKind.DIMM_LOST: 4,
     ChangeKind.NIC_REPLACED: 4,
+    ChangeKind.TROUBLE: 40,
 }
-_ENDS: Final = {
-    ChangeKind.GPU_LOST: ChangeKind.GPU_BACK,
-    ChangeKind.DIMM_LOST: ChangeKind.DIMM_BACK,
-    ChangeKind.ENUMERATION_CUT: ChangeKind.ENUMERATION_WHOLE,
+# What programs do to GPUs is everyday; what takes a whole node out is rare.
+_TROUBLES: Final = {
+    trouble: {Trouble.PROGRAM_FAULT: 6, Trouble.CONTAINED: 3, Trouble.SILENCE: 1, Trouble.UNCONTAINED: 1}.get(
+        trouble, 2
+    )
+    for trouble in Trouble
 }
 _ENDS_AFTER_MIN, _ENDS_AFTER_MAX = 5, 30
 _TRIES_MAX: Final = 32
@@ -58,10 +62,10 @@ def changes(seed: int, nodes: int) -> Iterator[tuple[Change, NodeState]]:
             raise AssertionError("a fleet without a healthy node has faults")
         else:
             change = _new_change(chance, touched.get(node) or first_state(Material(seed, node)))
-            if change.kind in _ENDS:
+            if (end := ending_of(change)) is not None:
                 faulty.add(node)
                 due = count + chance.randint(_ENDS_AFTER_MIN, _ENDS_AFTER_MAX)
-                faults.append(_End(due, Change(node, _ENDS[change.kind], change.slot)))
+                faults.append(_End(due, end))
                 faults = deque(sorted(faults, key=lambda end: end.due))
         state = applied(touched.get(change.node) or first_state(Material(seed, change.node)), change)
         touched[change.node] = state
@@ -80,7 +84,16 @@ def _new_change(chance: random.Random, state: NodeState) -> Change:
     sizes = {kind: _slots(state, kind) for kind in _WEIGHTS}
     kinds = [kind for kind, size in sizes.items() if size]
     (kind,) = chance.choices(kinds, [_WEIGHTS[kind] for kind in kinds])
+    if kind is ChangeKind.TROUBLE:
+        return _new_trouble(chance, state)
     return Change(state.index, kind, chance.randrange(sizes[kind]))
+
+
+def _new_trouble(chance: random.Random, state: NodeState) -> Change:
+    sizes = {trouble: slots_of(state.server, trouble) for trouble in _TROUBLES}
+    possible = [trouble for trouble, size in sizes.items() if size]
+    (trouble,) = chance.choices(possible, [_TROUBLES[trouble] for trouble in possible])
+    return Change(state.index, ChangeKind.TROUBLE, chance.randrange(sizes[trouble]), trouble)
 
 
 def _slots(state: NodeState, kind: ChangeKind) -> int:

@@ -1,8 +1,9 @@
 """The `gpus` section of a made-up node."""
 
 from agent.simulator.material import Material
-from agent.simulator.models import DRIVERS, GpuPart
+from agent.simulator.models import DRIVERS, OLD_DRIVER, GpuPart
 from agent.simulator.node import NodeState, generation
+from agent.simulator.troubles import Trouble
 from domain.documents.gpus import (
     EccUncorrectable,
     Enumeration,
@@ -17,10 +18,7 @@ from domain.documents.gpus import (
     RowRemap,
 )
 
-_HEALTHY = GpuHealth(
-    row_remap=RowRemap(correctable=0, uncorrectable=0, pending=False, failure=False),
-    ecc_uncorrectable=EccUncorrectable(volatile=0, aggregate=0),
-)
+_INACTIVE_LINK = 4
 _FULL_WIDTH = LinkWidth(current=16, max=16)
 _ON, _OFF = Mode(current=True, pending=True), Mode(current=False, pending=False)
 
@@ -30,7 +28,7 @@ def gpus_section(material: Material, state: NodeState) -> GpusSection:
     part = state.server.gpu
     if part is None:
         return GpusSection(enumeration=Enumeration.COMPLETE)
-    driver, cuda = DRIVERS[state.driver]
+    driver, cuda = OLD_DRIVER if state.has(Trouble.OLD_DRIVER) else DRIVERS[state.driver]
     places = state.server.gpu_places
     # A cut enumeration answers for all but the last; a lost GPU is gone from PCI, too, and truly missing.
     answering = len(places) - 1 if state.cut_short else len(places)
@@ -48,10 +46,10 @@ def gpus_section(material: Material, state: NodeState) -> GpusSection:
 
 def _gpu(material: Material, state: NodeState, part: GpuPart, slot: int, index: int) -> Gpu:
     place = state.server.gpu_places[slot]
-    what = f"gpu {slot} {generation(state.cards, slot)}"
+    what = _part(state, slot)
     layout = part.mig_layouts[generation(state.mig, slot)] if part.mig_layouts else ()
     return Gpu(
-        uuid=f"GPU-{material.uuid(what)}",
+        uuid=gpu_uuid(material, state, slot),
         index=index,
         name=part.name,
         serial=material.digits(f"{what} serial", 13),
@@ -75,16 +73,48 @@ def _gpu(material: Material, state: NodeState, part: GpuPart, slot: int, index: 
             )
             for piece in layout
         ),
-        nvlinks=_nvlinks(part),
-        fabric=Fabric(state="completed", status="success", health="healthy") if part.nvlinks else None,
-        health=_HEALTHY,
+        nvlinks=_nvlinks(part, inactive=any(state.has(trouble, slot) for trouble in _LINK_TROUBLES)),
+        fabric=_fabric(failed=state.has(Trouble.FABRIC_FAILED, slot)) if part.nvlinks else None,
+        health=_health(state, slot),
         pcie_link_width=_FULL_WIDTH,
+        lost=state.has(Trouble.FALLEN_OFF, slot) or None,
     )
 
 
-def _nvlinks(part: GpuPart) -> tuple[NvLink, ...]:
+def gpu_uuid(material: Material, state: NodeState, slot: int) -> str:
+    """Return the UUID of the card that is in a slot."""
+    return f"GPU-{material.uuid(_part(state, slot))}"
+
+
+def _part(state: NodeState, slot: int) -> str:
+    return f"gpu {slot} {generation(state.cards, slot)}"
+
+
+_LINK_TROUBLES = (Trouble.NVLINK, Trouble.NVLINK5)
+
+
+def _nvlinks(part: GpuPart, *, inactive: bool) -> tuple[NvLink, ...]:
     switches = part.switches
     return tuple(
-        NvLink(link=link, state="active", remote=switches[link * len(switches) // part.nvlinks] if switches else None)
+        NvLink(
+            link=link,
+            state="inactive" if inactive and link == _INACTIVE_LINK else "active",
+            remote=switches[link * len(switches) // part.nvlinks] if switches else None,
+        )
         for link in range(part.nvlinks)
+    )
+
+
+def _fabric(*, failed: bool) -> Fabric:
+    if failed:
+        return Fabric(state="completed", status="Unknown Error")
+    return Fabric(state="completed", status="success", health="healthy")
+
+
+def _health(state: NodeState, slot: int) -> GpuHealth:
+    pending, failure = state.has(Trouble.REMAP_PENDING, slot), state.has(Trouble.REMAP_FAILED, slot)
+    errors = int(state.has(Trouble.VOLATILE_ECC, slot))
+    return GpuHealth(
+        row_remap=RowRemap(correctable=0, uncorrectable=int(pending or failure), pending=pending, failure=failure),
+        ecc_uncorrectable=EccUncorrectable(volatile=errors, aggregate=errors),
     )

@@ -100,6 +100,8 @@ DRIVERS: Final = (
     ("580.95.05", "13.0"),
     ("580.105.08", "13.0"),
 )
+OLD_DRIVER: Final = ("535.230.02", "12.2")
+"""Of a branch that no node of the fleet is to have."""
 KERNELS: Final = ("6.8.0-60-generic", "6.8.0-64-generic", "6.8.0-71-generic", "6.8.0-79-generic", "6.8.0-87-generic")
 
 

@@ -2,17 +2,34 @@
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import assert_never
+from typing import Final, assert_never
 from uuid import UUID, uuid5
 
 from agent.simulator.material import Material
 from agent.simulator.models import DRIVERS, KERNELS, Server, server_of
+from agent.simulator.troubles import COURSES, PARTS_OF_GPU, Ending, Trouble, messages
 from domain.identity_key import NAMESPACE
+
+LOG_RECORDS_MAX: Final = 64
+"""Of the faults of a boot the newest are kept, as an agent's file does."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRecord:
+    """A fault in the kernel log of the present boot. The GPU is the card that is in the slot; None for a switch."""
+
+    sequence: int
+    slot: int | None
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """What can change. Parts that were replaced count in `cards`, `disks` and `nics`, by (slot, generation)."""
+    """What can change. Parts that were replaced count in `cards`, `disks` and `nics`, by (slot, generation).
+
+    `troubles` are what is wrong now, each with its slot (0 for the node as a whole), `log` what the kernel log told of
+    this boot that still counts, `records` how many records it had.
+    """
 
     index: int
     boots: int = 1
@@ -26,6 +43,18 @@ class NodeState:
     disks: tuple[tuple[int, int], ...] = ()
     nics: tuple[tuple[int, int], ...] = ()
     mig: tuple[tuple[int, int], ...] = ()
+    troubles: frozenset[tuple[Trouble, int]] = frozenset()
+    log: tuple[LogRecord, ...] = ()
+    records: int = 0
+
+    def has(self, trouble: Trouble, slot: int = 0) -> bool:
+        """Say whether this is wrong with that part now."""
+        return (trouble, slot) in self.troubles
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether there is nothing to say of the node beside its inventory."""
+        return not self.troubles and not self.log
 
     @property
     def server(self) -> Server:
@@ -50,19 +79,44 @@ class ChangeKind(StrEnum):
     ENUMERATION_CUT = "gpu enumeration incomplete"
     ENUMERATION_WHOLE = "gpu enumeration complete again"
     AGENT_RESTARTED = "agent restarted"
+    REBOOTED = "rebooted"
+    GPU_RESET = "gpu reset"
+    TROUBLE = "trouble"
+    TROUBLE_OVER = "trouble over"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that happens to one node; `slot` is the part's, where it is about a part."""
+    """One thing that happens to one node; `slot` is the part's, where it is about a part.
+
+    `trouble` is what begins or is over, for the two kinds that say so.
+    """
 
     node: int
     kind: ChangeKind
     slot: int = field(default=0)
+    trouble: Trouble | None = field(default=None)
 
     def __str__(self) -> str:
         """Say it in words."""
-        return f"{self.kind} on {hostname(self.node)}"
+        what = self.kind if self.trouble is None else self.trouble
+        over = " over" if self.kind is ChangeKind.TROUBLE_OVER else ""
+        return f"{what}{over} on {hostname(self.node)}"
+
+
+_ENDS: Final = {
+    ChangeKind.GPU_LOST: ChangeKind.GPU_BACK,
+    ChangeKind.DIMM_LOST: ChangeKind.DIMM_BACK,
+    ChangeKind.ENUMERATION_CUT: ChangeKind.ENUMERATION_WHOLE,
+}
+_ENDED_BY_RESET: Final = frozenset({Ending.RESET})
+_ENDED_BY_REBOOT: Final = frozenset({Ending.RESET, Ending.REBOOT})
+_ENDED_BY_CARD: Final = frozenset({Ending.RESET, Ending.REBOOT, Ending.NEW_CARD})
+_MENDING: Final = {
+    Ending.RESET: ChangeKind.GPU_RESET,
+    Ending.REBOOT: ChangeKind.REBOOTED,
+    Ending.NEW_CARD: ChangeKind.GPU_REPLACED,
+}
 
 
 def applied(state: NodeState, change: Change) -> NodeState:  # noqa: C901, PLR0911, PLR0912 - one case per kind
@@ -74,21 +128,21 @@ def applied(state: NodeState, change: Change) -> NodeState:  # noqa: C901, PLR09
         case ChangeKind.GPU_BACK:
             return replace(state, lost_gpus=state.lost_gpus - {slot})
         case ChangeKind.GPU_REPLACED:
-            return replace(state, cards=_raised(state.cards, slot))
+            return replace(_freed(state, slot, _ENDED_BY_CARD), cards=_raised(state.cards, slot))
         case ChangeKind.DISK_REPLACED:
             return replace(state, disks=_raised(state.disks, slot))
         case ChangeKind.NIC_REPLACED:
             return replace(state, nics=_raised(state.nics, slot))
         case ChangeKind.DIMM_LOST:
-            return replace(state, lost_dimms=state.lost_dimms | {slot}, boots=state.boots + 1)
+            return replace(rebooted(state), lost_dimms=state.lost_dimms | {slot})
         case ChangeKind.DIMM_BACK:
-            return replace(state, lost_dimms=state.lost_dimms - {slot}, boots=state.boots + 1)
+            return replace(rebooted(state), lost_dimms=state.lost_dimms - {slot})
         case ChangeKind.DRIVER_UPGRADED:
             return replace(state, driver=(state.driver + 1) % len(DRIVERS))
         case ChangeKind.BIOS_UPGRADED:
-            return replace(state, bios=(state.bios + 1) % len(server.bios), boots=state.boots + 1)
+            return replace(rebooted(state), bios=(state.bios + 1) % len(server.bios))
         case ChangeKind.KERNEL_UPGRADED:
-            return replace(state, kernel=(state.kernel + 1) % len(KERNELS), boots=state.boots + 1)
+            return replace(rebooted(state), kernel=(state.kernel + 1) % len(KERNELS))
         case ChangeKind.MIG_CHANGED:
             layouts = len(server.gpu.mig_layouts) if server.gpu else 1
             return replace(state, mig=_raised(state.mig, slot, layouts))
@@ -98,8 +152,78 @@ def applied(state: NodeState, change: Change) -> NodeState:  # noqa: C901, PLR09
             return replace(state, cut_short=False)
         case ChangeKind.AGENT_RESTARTED:
             return state
+        case ChangeKind.REBOOTED:
+            return rebooted(state)
+        case ChangeKind.GPU_RESET:
+            return _freed(state, slot, _ENDED_BY_RESET)
+        case ChangeKind.TROUBLE:
+            return _troubled(state, _named(change), slot)
+        case ChangeKind.TROUBLE_OVER:
+            return _untroubled(state, _named(change), slot)
         case _:
             assert_never(change.kind)
+
+
+def ending_of(change: Change) -> Change | None:
+    """Return what puts right what a change brought about; None for what stays as it is."""
+    if change.kind is not ChangeKind.TROUBLE:
+        kind = _ENDS.get(change.kind)
+        return None if kind is None else Change(change.node, kind, change.slot)
+    match COURSES[_named(change)].ending:
+        case Ending.AT_ONCE:
+            return None
+        case Ending.BY_ITSELF:
+            return replace(change, kind=ChangeKind.TROUBLE_OVER)
+        case Ending.RESET | Ending.REBOOT | Ending.NEW_CARD as ending:
+            return Change(change.node, _MENDING[ending], change.slot)
+        case unknown:
+            assert_never(unknown)
+
+
+def rebooted(state: NodeState) -> NodeState:
+    """Return the node in its next boot: what a reset ends is over too, and the kernel log begins anew."""
+    left = {each for each in state.troubles if not _ends(each[0], _ENDED_BY_REBOOT) and each[0] is not Trouble.SILENCE}
+    return replace(state, boots=state.boots + 1, troubles=frozenset(left), log=(), records=0)
+
+
+def _troubled(state: NodeState, trouble: Trouble, slot: int) -> NodeState:
+    course = COURSES[trouble]
+    lasting = state.troubles if course.ending is Ending.AT_ONCE else state.troubles | {(trouble, slot)}
+    return replace(_told(state, trouble, slot, course.lines), troubles=lasting)
+
+
+def _untroubled(state: NodeState, trouble: Trouble, slot: int) -> NodeState:
+    if not state.has(trouble, slot):  # a reboot was quicker
+        return state
+    told = _told(state, trouble, slot, COURSES[trouble].last_lines)
+    return replace(told, troubles=state.troubles - {(trouble, slot)})
+
+
+def _told(state: NodeState, trouble: Trouble, slot: int, lines: tuple[str, ...]) -> NodeState:
+    place = None if trouble is Trouble.SWITCH else slot
+    texts = messages(lines, state.server, slot, state.driver)
+    told = (LogRecord(number, place, text) for number, text in enumerate(texts, state.records))
+    return replace(state, log=(*state.log, *told)[-LOG_RECORDS_MAX:], records=state.records + len(texts))
+
+
+def _freed(state: NodeState, slot: int, ended: frozenset[Ending]) -> NodeState:
+    """End what is wrong with a GPU that way; the log's word about a GPU without fault counts no longer."""
+    of_gpu = {each for each in state.troubles if each[1] == slot and COURSES[each[0]].part in PARTS_OF_GPU}
+    over = {each for each in of_gpu if _ends(each[0], ended)}
+    log = state.log if of_gpu - over else tuple(record for record in state.log if record.slot != slot)
+    return replace(state, troubles=state.troubles - over, log=log)
+
+
+def _ends(trouble: Trouble, ended: frozenset[Ending]) -> bool:
+    """Say whether what puts right such troubles ends this one; with a GPU what ends by itself ends, too."""
+    course = COURSES[trouble]
+    return course.ending in ended or (course.ending is Ending.BY_ITSELF and course.part in PARTS_OF_GPU)
+
+
+def _named(change: Change) -> Trouble:
+    if change.trouble is None:
+        raise ValueError(f"a {change.kind} names none")
+    return change.trouble
 
 
 def first_state(material: Material) -> NodeState:
