@@ -36,6 +36,7 @@ from agent.wire_status import REPORT_STATUS, StatusAnswer, StatusReport
 from domain.errors import Code
 
 T = TypeVar("T")
+C = TypeVar("C", bound="Client")
 
 REQUEST_SECONDS_MAX: Final = 60.0
 CONNECT_SECONDS_MAX: Final = 10.0
@@ -127,7 +128,12 @@ class Client:
 
     async def follow_commands(self, node_id: str) -> AsyncIterator[None]:
         """Yield whenever the server tells of a command, until the stream ends: by itself, or when it is long quiet."""
-        body = msgspec.json.encode({"query": FOLLOW_COMMANDS, "variables": {"nodeId": node_id}})
+        async for _ in self._follow(FOLLOW_COMMANDS, {"nodeId": node_id}):
+            yield
+
+    async def _follow(self, query: str, variables: Mapping[str, Any]) -> AsyncIterator[bytes]:
+        """Yield the data of each result of a subscription, until its stream ends."""
+        body = msgspec.json.encode({"query": query, "variables": variables})
         headers = {"content-type": "application/json", "accept": "text/event-stream"}
         timeout = httpx.Timeout(CONNECT_SECONDS_MAX, read=STREAM_QUIET_SECONDS_MAX)
         try:
@@ -142,7 +148,7 @@ class Client:
                         answer = self._read(httpx.codes.OK, line.removeprefix("data: ").encode())
                         if answer.errors:
                             raise _refusal(answer.errors[0])
-                        yield
+                        yield bytes(answer.data)
         except httpx.ReadTimeout:
             return
         except httpx.TransportError as error:
@@ -208,11 +214,20 @@ class Client:
 @asynccontextmanager
 async def connect(connection: Connection, transport: httpx.AsyncBaseTransport | None = None) -> AsyncIterator[Client]:
     """Give a client whose connections are kept open for the block; `transport` replaces the network in tests."""
+    async with connected(Client, connection, transport) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connected(
+    kind: type[C], connection: Connection, transport: httpx.AsyncBaseTransport | None = None
+) -> AsyncIterator[C]:
+    """Give a client of a kind that can ask for more."""
     limits = httpx.Limits(max_connections=REQUESTS_AT_ONCE_MAX, max_keepalive_connections=REQUESTS_AT_ONCE_MAX)
     timeout = httpx.Timeout(REQUEST_SECONDS_MAX, connect=CONNECT_SECONDS_MAX)
     headers = {"authorization": f"Bearer {connection.token}"}
     async with httpx.AsyncClient(headers=headers, limits=limits, timeout=timeout, transport=transport) as http:
-        yield Client(http, connection)
+        yield kind(http, connection)
 
 
 def _no_stream(connection: Connection) -> NotFleetgraph:

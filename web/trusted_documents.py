@@ -8,6 +8,7 @@ from typing import Final
 import orjson
 from graphql import GraphQLError, GraphQLSchema, OperationDefinitionNode
 
+from agent.simulator.client import FOLLOW_FLEET, TAKEN_AT_ONCE_MAX, take_query
 from agent.wire import (
     COMPLETE_COMMAND,
     FOLLOW_COMMANDS,
@@ -59,7 +60,8 @@ def trusted_documents(manifest: Path, schema: GraphQLSchema) -> TrustedDocuments
 def own_documents() -> list[str]:
     """Return what the console and the agents of this version send."""
     statuses = [status_query(count) for count in range(1, ALIASES_MAX + 1)]
-    commands = [TAKE_COMMANDS, START_COMMAND, COMPLETE_COMMAND, FOLLOW_COMMANDS]
+    of_fleet = [take_query(count) for count in range(1, TAKEN_AT_ONCE_MAX + 1)]
+    commands = [TAKE_COMMANDS, START_COMMAND, COMPLETE_COMMAND, FOLLOW_COMMANDS, FOLLOW_FLEET, *of_fleet]
     return [CONSOLE.read_bytes().decode(), HELLO, RECORD_HASHES, INGEST, REPORT_STATUS, *commands, *statuses]
 
 

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from time import monotonic
@@ -21,9 +22,11 @@ from agent.report import ApplyFailed, Reported, Waiting, introduce, judge, refus
 from agent.retry import persist
 from agent.simulator.changes import changes
 from agent.simulator.material import Material
-from agent.simulator.node import Change, ChangeKind, NodeState, boot_id, first_state, hostname, identity_key
+from agent.simulator.node import Change, ChangeKind, NodeState, applied, boot_id, first_state, hostname, identity_key
 from agent.simulator.progress import Meter
 from agent.simulator.sections import sections_of
+from agent.simulator.status import status_of
+from agent.simulator.troubles import Trouble
 from agent.wire import HashReport, Hello, SectionHash, Sections
 from domain.errors import Code
 
@@ -76,6 +79,7 @@ class Pace:
     clock: Callable[[], float] = monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     fraction: Callable[[], float] = random.random
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 class Fleet:
@@ -87,10 +91,29 @@ class Fleet:
         self._size = size
         self._pace = pace
         self._nodes: dict[int, Node] = {}
+        self._indexes: dict[str, int] = {}
+        self._troubled: set[int] = set()
         self._heard = False
         self._sections_sent = 0
         # One report at a time while the fleet lives: an old heartbeat must not arrive after a change.
         self._reporting = asyncio.Lock()
+
+    @property
+    def troubled(self) -> frozenset[int]:
+        """The nodes with which something is wrong now."""
+        return frozenset(self._troubled)
+
+    def node(self, index: int) -> Node:
+        """Return a node that was reported."""
+        return self._nodes[index]
+
+    def index_of(self, node_id: str) -> int | None:
+        """Return which of the fleet's nodes the server knows by that id, if any."""
+        return self._indexes.get(node_id)
+
+    def material(self, index: int) -> Material:
+        """Return what a node's identities are made of."""
+        return Material(self._seed, index)
 
     async def report(self, meter: Meter) -> Summary:
         """Report every node and wait until all are applied; raises NotApplied when one cannot be."""
@@ -113,11 +136,13 @@ class Fleet:
             for batch in batches:
                 await self._pace.sleep(HEARTBEAT_SECONDS / len(batches))
                 async with self._reporting:
-                    await self._report_hashes([self._nodes[index].state for index in batch])
+                    heard = [state for state in (self._nodes[index].state for index in batch) if not _is_silent(state)]
+                    await self._report_hashes(heard)
+                    await self._report_statuses([state for state in heard if state.troubles])
 
-    async def change(self, rate: float) -> None:
-        """Let things happen to the reported fleet, `rate` a second, until cancelled."""
-        sequence = changes(self._seed, self._size)
+    async def change(self, rate: float, nodes: int | None = None) -> None:
+        """Let things happen to the reported fleet (to its first `nodes`), `rate` a second, until cancelled."""
+        sequence = changes(self._seed, nodes or self._size)
         due = 0.0
         before = self._pace.clock()
         while True:
@@ -127,23 +152,22 @@ class Fleet:
             before = now
             happened = list(islice(sequence, int(due)))
             due -= len(happened)
-            for group in without_repeats(happened):
-                async with self._reporting:
-                    await self.happen(group)
+            for group in without_repeats(change for change, _ in happened):
+                await self.happen(group)
 
     async def _introduce(self, states: Sequence[NodeState]) -> None:
         """Say hello for each node, send what the server asks for, and know them from then on."""
 
         async def introduce_one(state: NodeState) -> tuple[Node, Inventory, Sequence[str]]:
             inventory = self._inventory(state)
-            greeting = await self._persist(lambda: introduce(self._client, self._hello(state), inventory))
+            greeting = await self.persist(lambda: introduce(self._client, self._hello(state), inventory))
             self._heard = True
             node = Node(greeting.node.id, state, inventory.hashes, inventory.digest)
             return node, inventory, greeting.request_sections
 
         introduced = await in_parallel(states, introduce_one)
         await self._send((node.node_id, inventory, names) for node, inventory, names in introduced)
-        self._nodes |= {node.state.index: node for node, _, _ in introduced}
+        self._know(node for node, _, _ in introduced)
 
     async def _send(self, wanted: Iterable[tuple[str, Inventory, Sequence[str]]]) -> None:
         entries = (
@@ -152,7 +176,7 @@ class Fleet:
             if names
         )
         for batch in in_batches(entries):
-            for answer in await self._persist(partial(self._client.ingest, batch)):
+            for answer in await self.persist(partial(self._client.ingest, batch)):
                 if answer.error is not None:
                     raise refused_slot(answer.error)
                 self._sections_sent += len(answer.stored)
@@ -178,7 +202,7 @@ class Fleet:
 
     def _applied(self, waiting: dict[str, str]) -> Callable[[Sequence[str]], Awaitable[list[str]]]:
         async def applied_of(node_ids: Sequence[str]) -> list[str]:
-            statuses = await self._persist(lambda: self._client.statuses(node_ids))
+            statuses = await self.persist(lambda: self._client.statuses(node_ids))
             done = []
             for node_id, status in zip(node_ids, statuses, strict=True):
                 match judge(node_id, status, waiting[node_id]):
@@ -192,18 +216,38 @@ class Fleet:
 
         return applied_of
 
-    async def happen(self, happened: Sequence[tuple[Change, NodeState]]) -> None:
-        """Report the nodes as they are after changes; no node stands in `happened` twice."""
+    async def happen(self, happened: Sequence[Change]) -> None:
+        """Let nodes change and report what they are then; no node stands in `happened` twice."""
         greeting: list[NodeState] = []
         reporting: list[NodeState] = []
-        for change, state in happened:
-            known = self._nodes[state.index].state
-            again = change.kind is ChangeKind.AGENT_RESTARTED or known.boots != state.boots
-            (greeting if again else reporting).append(state)
-        await self._introduce(greeting)
-        await self._report_hashes(reporting)
-        shown = [str(change) for change, _ in happened[:_SHOWN_MAX]]
+        talking: list[NodeState] = []
+        async with self._reporting:
+            for change in happened:
+                before = self._nodes[change.node].state
+                state = applied(before, change)
+                self._know([self._in_state(state)])
+                if _is_silent(state):
+                    continue
+                again = change.kind is ChangeKind.AGENT_RESTARTED or before.boots != state.boots or _is_silent(before)
+                (greeting if again else reporting).append(state)
+                if not (before.is_calm and state.is_calm):
+                    talking.append(state)
+            await self._introduce(greeting)
+            await self._report_hashes(reporting)
+            await self._report_statuses(talking)
+        shown = [str(change) for change in happened[:_SHOWN_MAX]]
         _log.info("changed", count=len(happened), changes=shown)
+
+    async def _report_statuses(self, states: Sequence[NodeState]) -> None:
+        """Say what nodes say beside their inventory; whom the server does not know greets it with the next hashes."""
+        for group in in_groups(states, HEARTBEAT_BATCH):
+            now = self._pace.now()
+            entries = [
+                status_of(self.material(state.index), state, self._nodes[state.index].node_id, now) for state in group
+            ]
+            for answer in await self.persist(partial(self._client.report_status, entries)):
+                if answer.error is not None and answer.error.code != Code.NOT_FOUND:
+                    raise refused_slot(answer.error)
 
     async def _report_hashes(self, states: Sequence[NodeState]) -> None:
         """Report nodes' hashes in one batch, send what the server asks for, and greet anew whom it does not know."""
@@ -211,7 +255,7 @@ class Fleet:
             return
         nodes = [self._in_state(state) for state in states]
         entries = [HashReport(node_id=node.node_id, hashes=node.hashes) for node in nodes]
-        answers = await self._persist(lambda: self._client.record_hashes(entries))
+        answers = await self.persist(lambda: self._client.record_hashes(entries))
         pairs = list(zip(nodes, answers, strict=True))
         for _, answer in pairs:
             if answer.error is not None and answer.error.code != Code.NOT_FOUND:
@@ -221,8 +265,17 @@ class Fleet:
             for node, answer in pairs
             if answer.request_sections
         )
-        self._nodes |= {node.state.index: node for node in nodes}
-        await self._introduce([node.state for node, answer in pairs if answer.error is not None])
+        self._know(nodes)
+        unknown = [node.state for node, answer in pairs if answer.error is not None]
+        await self._introduce(unknown)
+        await self._report_statuses([state for state in unknown if not state.is_calm])
+
+    def _know(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
+            index = node.state.index
+            self._nodes[index] = node
+            self._indexes[node.node_id] = index
+            (self._troubled.add if node.state.troubles else self._troubled.discard)(index)
 
     def _in_state(self, state: NodeState) -> Node:
         node = self._nodes[state.index]
@@ -232,15 +285,16 @@ class Fleet:
         return Node(node.node_id, state, inventory.hashes, inventory.digest)
 
     def _inventory(self, state: NodeState) -> Inventory:
-        return inventory_of(sections_of(Material(self._seed, state.index), state))
+        return inventory_of(sections_of(self.material(state.index), state))
 
     def _hello(self, state: NodeState) -> Hello:
-        material = Material(self._seed, state.index)
+        material = self.material(state.index)
         return introduction(
             identity_key(material), hostname=hostname(state.index), boot_id=boot_id(material, state.boots)
         )
 
-    async def _persist(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def persist(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeat a call that failed for now, for `PATIENCE_SECONDS` at most."""
         # Who was never heard is told at once that the server is not there; who was, outlives a restart of it.
         pace = self._pace
         return await persist(
@@ -258,14 +312,18 @@ def in_groups(items: Iterable[T], size: int) -> list[list[T]]:
     return [found[first : first + size] for first in range(0, len(found), size)]
 
 
-def without_repeats(happened: Iterable[tuple[Change, NodeState]]) -> list[list[tuple[Change, NodeState]]]:
+def without_repeats(happened: Iterable[Change]) -> list[list[Change]]:
     """Cut changes where a node would stand in a list twice, keeping their order: a batch takes a node once."""
-    lists: list[list[tuple[Change, NodeState]]] = []
+    lists: list[list[Change]] = []
     nodes: set[int] = set()
-    for change, state in happened:
-        if not lists or state.index in nodes:
+    for change in happened:
+        if not lists or change.node in nodes:
             lists.append([])
             nodes = set()
-        lists[-1].append((change, state))
-        nodes.add(state.index)
+        lists[-1].append(change)
+        nodes.add(change.node)
     return lists
+
+
+def _is_silent(state: NodeState) -> bool:
+    return state.has(Trouble.SILENCE)

@@ -1,4 +1,4 @@
-"""What a made-up node says of itself beside its inventory: faults of its kernel log, pressure, conditions, its clock."""
+"""What a made-up node says of itself beside its inventory: its kernel log's faults, pressure, conditions, its clock."""
 
 from datetime import datetime, timedelta
 from typing import Final

@@ -53,8 +53,8 @@ def test_a_faulty_node_is_left_alone_until_its_fault_ends() -> None:
 
 
 def test_changes_are_batched_so_that_a_batch_names_a_node_once() -> None:
-    happened = list(islice(changes(1, 3), 50))
+    happened = [change for change, _ in islice(changes(1, 3), 50)]
     batches = without_repeats(happened)
     assert [item for batch in batches for item in batch] == happened
     for batch in batches:
-        assert len({state.index for _, state in batch}) == len(batch)
+        assert len({change.node for change in batch}) == len(batch)

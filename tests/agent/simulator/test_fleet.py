@@ -62,8 +62,8 @@ async def test_changes_leave_the_server_with_what_the_sequence_says() -> None:
         fleet = Fleet(client, 5, 10, Pace())
         await fleet.report(Counted())
         happened = list(islice(changes(5, 10), 60))
-        for change, state in happened:
-            await fleet.happen([(change, state)])
+        for change, _ in happened:
+            await fleet.happen([change])
     for state in {state.index: state for _, state in happened}.values():
         material = Material(5, state.index)
         node = server.nodes[server.keys[identity_key(material)]]
