@@ -79,23 +79,22 @@ def _with_stored(given: StoredToken, now: datetime) -> SignIn:
     return Given()
 
 
-async def local_agent_token(database: Database, file: Path, now: datetime) -> None:
-    """Keep a token of this machine's agent that may be used in a file that only its owner may read."""
+async def local_token(database: Database, file: Path, role: Role, now: datetime) -> None:
+    """Keep a token of that role that may be used in a file that only its owner may read."""
     tenant_id = await default_tenant(database)
     known = await asyncio.to_thread(_read, file)
     async with database.transaction() as tx:
-        if known and _reports(await find_token(tx, token_hash(known)), now):
+        if known and _serves(await find_token(tx, token_hash(known)), role, now):
             return
-        token = await issue_token(tx, tenant_id, Role.AGENT, "agent of this machine")
+        token = await issue_token(tx, tenant_id, role, f"{role.value} of this machine")
     await asyncio.to_thread(_write_private, file, token + "\n")
 
 
-def _reports(stored: StoredToken | None, now: datetime) -> bool:
+def _serves(stored: StoredToken | None, role: Role, now: datetime) -> bool:
     try:
-        admit(stored, now).require(Permission.REPORT)
-    except (Unauthenticated, Forbidden):
+        return admit(stored, now).role is role
+    except Unauthenticated:
         return False
-    return True
 
 
 def _read(file: Path) -> str:

@@ -12,8 +12,9 @@ from typing import Final, assert_never
 import structlog
 from rich.console import Console
 
+from domain.access import Role
 from web.app import utc_now
-from web.first_start import Given, GivenRefused, Known, Made, SignIn, first_operator_token, local_agent_token
+from web.first_start import Given, GivenRefused, Known, Made, SignIn, first_operator_token, local_token
 from web.server import serving, stop_signals
 from web.settings import Settings
 
@@ -32,13 +33,15 @@ async def up(settings: Settings, *, demo: bool) -> None:
         stop = await stack.enter_async_context(stop_signals())
         database, address = await stack.enter_async_context(serving(settings, reconcile=True))
         sign_in = await first_operator_token(database, settings.operator_token, utc_now())
-        await local_agent_token(database, token_file, utc_now())
+        await local_token(database, token_file, Role.AGENT, utc_now())
         greet(address, sign_in)
         reach = ["--server", address, "--token-file", str(token_file)]
         # The agent keeps its state where `fleetgraph-agent once` does: this machine is one node, however it reports.
         await stack.enter_async_context(child("agent", "run", *reach, stop=stop))
         if demo:
-            fleet = ["--nodes", str(DEMO_NODES), "--rate", "0.5"]
+            operator_file = settings.data_dir / "demo-operator.token"
+            await local_token(database, operator_file, Role.OPERATOR, utc_now())
+            fleet = ["--nodes", str(DEMO_NODES), "--rate", "0.5", "--demo-operator-token-file", str(operator_file)]
             await stack.enter_async_context(child("simulated fleet", "simulate", *reach, *fleet, stop=stop))
         await stop.wait()
         Console(stderr=True).print("Stopping …")

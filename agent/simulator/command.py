@@ -2,18 +2,25 @@
 
 import asyncio
 import math
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Final
 
 import structlog
 import typer
 
 from agent.arguments import ServerOption, TokenFileOption, TokenOption, connection
-from agent.client import Connection, connect
+from agent.client import Connection, connected
 from agent.console import one_line_failures
 from agent.parallel import first_of
 from agent.signals import until_signalled
+from agent.simulator.client import FleetClient
+from agent.simulator.commands import Commands
+from agent.simulator.demo import Demo
 from agent.simulator.fleet import Fleet, Pace
+from agent.simulator.operator import Operator
+from agent.simulator.plot import CAST_SIZE, cast_after
 from agent.simulator.progress import meter
 
 _FOREVER: Final = "forever"
@@ -47,39 +54,71 @@ def simulate(  # noqa: PLR0913 - each is an option of the command line
     duration: Annotated[
         str, typer.Option("--duration", metavar="SECONDS", help="How long the fleet then lives: seconds, or `forever`.")
     ] = _FOREVER,
+    operator_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--demo-operator-token-file",
+            metavar="FILE",
+            help="Play the demo's plot on twenty machines more, and be its operator with the token in this file.",
+        ),
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Leave when the whole fleet is applied.")] = False,
 ) -> None:
     """Report a made-up fleet, and let things happen to it: faults, replacements, upgrades, restarts."""
     with one_line_failures():
         target = connection(server, token, token_file)
-        seconds = 0.0 if once else seconds_of(duration)
-        ended = asyncio.run(_simulate(target, seed, nodes, rate, seconds))
+        operator = None if operator_token_file is None else connection(server, None, operator_token_file)
+        life = Life(seed, nodes, rate, 0.0 if once else seconds_of(duration))
+        ended = asyncio.run(_simulate(target, operator, life))
     if not ended:
         typer.echo("stopped", err=True)
 
 
-async def _simulate(target: Connection, seed: int, nodes: int, rate: float, seconds: float) -> bool:
-    async with connect(target) as client:
-        return await until_signalled(_story(Fleet(client, seed, nodes, Pace()), nodes, rate, seconds))
+@dataclass(frozen=True, slots=True)
+class Life:
+    """Which fleet it is, how many changes a second it sees, and for how many seconds."""
+
+    seed: int
+    nodes: int
+    rate: float
+    seconds: float
 
 
-async def _story(fleet: Fleet, nodes: int, rate: float, seconds: float) -> None:
+async def _simulate(target: Connection, operator: Connection | None, life: Life) -> bool:
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(connected(FleetClient, target))
+        if operator is None:
+            return await until_signalled(_story(client, None, life))
+        speaking = await stack.enter_async_context(connected(Operator, operator))
+        return await until_signalled(_story(client, speaking, life))
+
+
+async def _story(client: FleetClient, operator: Operator | None, life: Life) -> None:
+    pace = Pace()
+    size = life.nodes + (CAST_SIZE if operator else 0)
+    fleet = Fleet(client, life.seed, size, pace)
     try:
         async with asyncio.TaskGroup() as group:
             # From the start: a large fleet takes longer to report than a session's lease.
-            alive = group.create_task(fleet.keep_alive())
-            with meter(nodes) as progress:
+            tasks = [group.create_task(fleet.keep_alive())]
+            with meter(size) as progress:
                 summary = await fleet.report(progress)
             typer.echo(str(summary))
-            if seconds > 0:
-                _log.info(
-                    "the fleet lives",
-                    changes_per_second=rate,
-                    for_seconds=seconds if math.isfinite(seconds) else _FOREVER,
-                )
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(seconds):
-                        await fleet.change(rate)
-            alive.cancel()
+            if life.seconds > 0:
+                tasks.append(group.create_task(Commands(client, fleet, pace).run()))
+                if operator is not None:
+                    demo = Demo(fleet, operator, cast_after(life.nodes), pace, lambda line: typer.echo(f"demo: {line}"))
+                    tasks.append(group.create_task(demo.run()))
+                await _live(fleet, life)
+            for task in tasks:
+                task.cancel()
     except ExceptionGroup as failures:
         raise first_of(failures) from failures
+
+
+async def _live(fleet: Fleet, life: Life) -> None:
+    forever = not math.isfinite(life.seconds)
+    _log.info("the fleet lives", changes_per_second=life.rate, for_seconds=_FOREVER if forever else life.seconds)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(life.seconds):
+            await fleet.change(life.rate, life.nodes)

@@ -21,7 +21,7 @@ from web.first_start import (
     SignIn,
     default_tenant,
     first_operator_token,
-    local_agent_token,
+    local_token,
 )
 from web.up import greet
 
@@ -100,19 +100,19 @@ async def test_a_given_token_of_an_agent_is_not_an_operators(database: Database)
 
 async def test_local_agent_keeps_its_token_while_it_may_be_used(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "new" / "agent.token"
-    await local_agent_token(database, file, NOW)
+    await local_token(database, file, Role.AGENT, NOW)
     token = file.read_text().strip()
     assert file.stat().st_mode & 0o777 == 0o600
     assert await role_of(database, token) is Role.AGENT
-    await local_agent_token(database, file, NOW)
+    await local_token(database, file, Role.AGENT, NOW)
     assert file.read_text().strip() == token
 
 
 async def test_local_agent_gets_a_new_token_for_a_revoked_one(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "agent.token"
-    await local_agent_token(database, file, NOW)
+    await local_token(database, file, Role.AGENT, NOW)
     await revoke_all(database)
-    await local_agent_token(database, file, NOW)
+    await local_token(database, file, Role.AGENT, NOW)
     assert await role_of(database, file.read_text().strip()) is Role.AGENT
 
 
@@ -124,5 +124,5 @@ async def test_local_agent_gets_a_new_token_for_an_expired_or_unknown_one(databa
         await add_token(tx, principal, token_hash("expired"))
     for text in ("expired", "unknown", ""):
         file.write_text(text)
-        await local_agent_token(database, file, NOW)
+        await local_token(database, file, Role.AGENT, NOW)
         assert await role_of(database, file.read_text().strip()) is Role.AGENT
