@@ -1,7 +1,7 @@
 """The `gpus` section of a made-up node."""
 
 from agent.simulator.material import Material
-from agent.simulator.models import DRIVERS, OLD_DRIVER, GpuPart
+from agent.simulator.models import GpuPart
 from agent.simulator.node import NodeState, generation
 from agent.simulator.troubles import Trouble
 from domain.documents.gpus import (
@@ -28,7 +28,7 @@ def gpus_section(material: Material, state: NodeState) -> GpusSection:
     part = state.server.gpu
     if part is None:
         return GpusSection(enumeration=Enumeration.COMPLETE)
-    driver, cuda = OLD_DRIVER if state.has(Trouble.OLD_DRIVER) else DRIVERS[state.driver]
+    driver, cuda = state.versions
     places = state.server.gpu_places
     # A cut enumeration answers for all but the last; a lost GPU is gone from PCI, too, and truly missing.
     answering = len(places) - 1 if state.cut_short else len(places)

@@ -6,7 +6,7 @@ from typing import Final, assert_never
 from uuid import UUID, uuid5
 
 from agent.simulator.material import Material
-from agent.simulator.models import DRIVERS, KERNELS, Server, server_of
+from agent.simulator.models import DRIVERS, KERNELS, OLD_DRIVER, Server, server_of
 from agent.simulator.troubles import COURSES, PARTS_OF_GPU, Ending, Trouble, messages
 from domain.identity_key import NAMESPACE
 
@@ -55,6 +55,11 @@ class NodeState:
     def is_calm(self) -> bool:
         """Whether there is nothing to say of the node beside its inventory."""
         return not self.troubles and not self.log
+
+    @property
+    def versions(self) -> tuple[str, str]:
+        """The driver's version and that of the newest CUDA it serves."""
+        return OLD_DRIVER if self.has(Trouble.OLD_DRIVER) else DRIVERS[self.driver]
 
     @property
     def server(self) -> Server:
@@ -201,7 +206,7 @@ def _untroubled(state: NodeState, trouble: Trouble, slot: int) -> NodeState:
 
 def _told(state: NodeState, trouble: Trouble, slot: int, lines: tuple[str, ...]) -> NodeState:
     place = None if trouble is Trouble.SWITCH else slot
-    texts = messages(lines, state.server, slot, state.driver)
+    texts = messages(lines, state.server, slot, state.versions[0])
     told = (LogRecord(number, place, text) for number, text in enumerate(texts, state.records))
     return replace(state, log=(*state.log, *told)[-LOG_RECORDS_MAX:], records=state.records + len(texts))
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from agent.simulator.gpus import gpus_section
 from agent.simulator.material import Material
-from agent.simulator.models import DRIVERS, GIB, KERNELS, Adapter, NicSlot, Server
+from agent.simulator.models import GIB, KERNELS, Adapter, NicSlot, Server
 from agent.simulator.node import NodeState, generation
 from domain.documents.cpu import CpuSection, NumaCpus
 from domain.documents.disks import Disk, DisksSection, Filesystem
@@ -178,7 +178,7 @@ def _disks(material: Material, state: NodeState, server: Server) -> DisksSection
 
 
 def _os(state: NodeState, server: Server) -> OsSection:
-    driver, _ = DRIVERS[state.driver]
+    driver, _ = state.versions
     switched = server.gpu is not None and server.gpu.nvlinks > 0
     return OsSection(
         distro=Distro(id="ubuntu", version="24.04", pretty_name="Ubuntu 24.04.3 LTS"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from agent.simulator.models import DRIVERS, Server
+from agent.simulator.models import Server
 
 
 class Trouble(StrEnum):
@@ -201,15 +201,15 @@ def slots_of(server: Server, trouble: Trouble) -> int:
     return sizes[COURSES[trouble].part]
 
 
-def messages(lines: tuple[str, ...], server: Server, slot: int, driver: int) -> tuple[str, ...]:
-    """Return the kernel log's messages about a part of a machine."""
+def messages(lines: tuple[str, ...], server: Server, slot: int, driver: str) -> tuple[str, ...]:
+    """Return the kernel log's messages about a part of a machine with a driver of that version."""
     places, gpu = server.gpu_places, server.gpu
     facts = {
         "pci": _printed(places[slot].pci_bus_id) if places else "",
         "slot": slot,
         "pid": 4242 + slot,
         "switch": gpu.switches[0][4:].lower() if gpu and gpu.switches else "",
-        "interrupt": _INTERRUPT_BEFORE_575 if DRIVERS[driver][0] < "575" else _INTERRUPT,
+        "interrupt": _INTERRUPT_BEFORE_575 if driver < "575" else _INTERRUPT,
     }
     return tuple(line.format_map(facts) for line in lines)
 

@@ -6,8 +6,9 @@ import pytest
 from agent.simulator.changes import changes
 from agent.simulator.fleet import without_repeats
 from agent.simulator.material import Material
-from agent.simulator.node import ChangeKind, applied, first_state
+from agent.simulator.node import ChangeKind, applied, ending_of, first_state
 from agent.simulator.sections import sections_of
+from agent.simulator.troubles import Trouble
 from domain.sections import decode, encode
 
 PAIRS = {
@@ -32,6 +33,16 @@ def test_everything_happens_and_every_fault_ends_on_its_node_and_part() -> None:
         assert (begun - ended).total() <= 30
 
 
+def test_every_trouble_happens_and_is_put_right() -> None:
+    happened = [change for change, _ in islice(changes(1, 200), 3000)]
+    assert {change.trouble for change in happened} == {*Trouble, None}
+    waiting: Counter[object] = Counter()
+    for change in happened:
+        waiting[change] -= waiting[change] > 0
+        waiting[ending_of(change)] += 1
+    assert sum(count for change, count in waiting.items() if change is not None) <= 30
+
+
 @pytest.mark.parametrize("nodes", [1, 3, 50])
 def test_every_state_is_one_that_a_node_can_report(nodes: int) -> None:
     states = {node: first_state(Material(2, node)) for node in range(nodes)}
@@ -43,13 +54,13 @@ def test_every_state_is_one_that_a_node_can_report(nodes: int) -> None:
 
 
 def test_a_faulty_node_is_left_alone_until_its_fault_ends() -> None:
-    faulty: set[int] = set()
+    ends: dict[int, object] = {}
     for change, _ in islice(changes(3, 100), 2000):
-        if change.kind in PAIRS.values():
-            faulty.remove(change.node)
-        assert change.node not in faulty
-        if change.kind in PAIRS:
-            faulty.add(change.node)
+        if ends.get(change.node) == change:
+            del ends[change.node]
+        assert change.node not in ends
+        if (end := ending_of(change)) is not None:
+            ends[change.node] = end
 
 
 def test_changes_are_batched_so_that_a_batch_names_a_node_once() -> None:
