@@ -41,6 +41,7 @@ class FakeServer:
         self.made = 0
         self.requests = 0
         self.sections_received = 0
+        self.asked_for_commands: list[str] = []
         self.lease_seconds = 40
         self.polls_until_applied = 0
         self.apply_error: str | None = None
@@ -96,7 +97,9 @@ class FakeServer:
             _refuse_repeats(entries)
             return {"data": {"reportStatus": [self._status_report(entry) for entry in entries]}}
         if "takeCommands(nodeId" in query:
-            return {"data": {"takeCommands": []}}
+            self.asked_for_commands += variables.values()
+            fields = re.findall(r"(n\d+): takeCommands", query) or ["takeCommands"]
+            return {"data": {name: [] for name in fields}}
         if query.startswith("subscription"):
             return {"data": None, "errors": [{"message": "no streams here", "extensions": {"code": "UNSUPPORTED"}}]}
         return {"data": self._statuses(query, variables)}
