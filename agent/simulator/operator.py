@@ -20,6 +20,7 @@ _FOLLOW: Final = """subscription DemoEvents($nodeIds: [ID!]!) {
     type node { hostname }
     ... on NodeConditionChanged { condition status reason }
     ... on DeviceHealthChanged { deviceId healthy cause end }
+    ... on NodeFaultRecorded { cause policy }
     ... on NodeCommandChanged { kind state reason }
   }
 }"""
@@ -53,6 +54,7 @@ class Told(msgspec.Struct, frozen=True, rename="camel"):
     healthy: bool | None = None
     cause: str | None = None
     end: str | None = None
+    policy: str | None = None
     kind: str | None = None
     state: str | None = None
 
@@ -69,6 +71,8 @@ class Told(msgspec.Struct, frozen=True, rename="camel"):
         elif self.device_id is not None:
             ended = f"healthy again ({(self.end or 'found well').lower()})"
             text = f"{self.device_id} is {ended if self.healthy else f'quarantined ({self.cause})'}"
+        elif self.policy is not None:
+            text = f"{self.cause} is told, to which the policy is {self.policy.lower().replace('_', ' ')}"
         elif self.kind is not None:
             text = f"{self.kind} {(self.state or '').lower()}{because}"
         else:
