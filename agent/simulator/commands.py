@@ -22,11 +22,12 @@ from agent.simulator.fleet import Fleet, Pace, in_groups
 from agent.simulator.gpus import gpu_uuid, gpus_section
 from agent.simulator.material import Material
 from agent.simulator.node import Change, ChangeKind, NodeState, boot_id
+from agent.simulator.status import known_faults
 from agent.simulator.troubles import Trouble
 from agent.wire import Command, CommandRef, CommandResult, CommandStart, CommandState
 from domain.command_kinds import DIAG_NVML, GPU_RESET, INVENTORY_REFRESH, NODE_REBOOT, DiagNvml, GpuReset, read_payload
 from domain.errors import Code
-from domain.nvml_diagnosis import diagnose
+from domain.nvml_diagnosis import diagnose, is_well
 
 POLL_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 1.0
@@ -150,13 +151,14 @@ class Commands:
             return failed("failed", f"there is no GPU {device_id}")
         await self._pace.sleep(RESET_SECONDS)
         await self._fleet.happen([Change(index, ChangeKind.GPU_RESET, slots[0])])
-        return succeeded(digest=self._fleet.node(index).digest)
+        node = self._fleet.node(index)
+        return succeeded(digest=node.digest, healthy=is_well(gpus_section(material, node.state), device_id))
 
 
 def diagnosed(material: Material, state: NodeState, expected: int | None) -> CommandResult:
     """Return what `diag.nvml` finds at a node in that state."""
     section = gpus_section(material, state)
-    found = diagnose(section, expected)
+    found = diagnose(section, expected, known_faults(material, state))
     return succeeded(
         passed=found.passed,
         gpuCount=found.gpu_count,

@@ -5,12 +5,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from agent.kernel.told import reported_xid
 from agent.simulator.gpus import gpu_uuid
 from agent.simulator.material import Material
-from agent.simulator.node import LogRecord, NodeState, boot_id
+from agent.simulator.node import NodeState, boot_id
 from agent.simulator.troubles import Trouble
-from agent.wire_status import ReportedCondition, ReportedPressure, ReportedXid, StatusReport, XidKind
+from agent.wire_status import ReportedCondition, ReportedPressure, StatusReport
 from domain.kernel_faults import Fault, statements
+from domain.known_faults import KnownFault, KnownFaults
 
 SKEW: Final = timedelta(seconds=90)
 _AT_REST: Final = ReportedPressure(cpu=3.0, memory=0.0, io=1.0, steal=0.0)
@@ -34,37 +36,22 @@ def status_of(material: Material, state: NodeState, node_id: str, now: datetime)
     """Return what the node's agent would report at that time (by the server's clock)."""
     wrong = [trouble for trouble, _ in sorted(state.troubles)]
     levels = {name: level for trouble in wrong for name, level in _PRESSURES.get(trouble, {}).items()}
+    boot = boot_id(material, state.boots)
     return StatusReport(
         node_id=node_id,
         sent_at=now + SKEW if state.has(Trouble.CLOCK_SKEW) else now,
         conditions=tuple(_CONDITIONS[trouble] for trouble in wrong if trouble in _CONDITIONS),
-        xids=_faults(material, state),
+        xids=tuple(reported_xid(known, boot) for known in known_faults(material, state)),
         pressure=replace(_AT_REST, **levels),
     )
 
 
-def _faults(material: Material, state: NodeState) -> tuple[ReportedXid, ...]:
-    """Return the faults of the present boot; equal ones are one, told as the newest was."""
-    boot = boot_id(material, state.boots)
-    found: dict[tuple[XidKind, int, str], ReportedXid] = {}
+def known_faults(material: Material, state: NodeState) -> tuple[KnownFault, ...]:
+    """Return what the node's agent knows of the faults of this boot."""
+    known = KnownFaults()
     for record in state.log:
+        device_id = None if record.slot is None else gpu_uuid(material, state, record.slot)
         for fault in statements(record.message):
             if isinstance(fault, Fault):
-                told = _told(material, state, record, fault, boot)
-                key = (told.kind, told.code, told.address)
-                count = found[key].count + 1 if key in found else 1
-                found[key] = replace(told, count=count)
-    return tuple(found.values())
-
-
-def _told(material: Material, state: NodeState, record: LogRecord, fault: Fault, boot: str) -> ReportedXid:
-    return ReportedXid(
-        kind=XidKind[fault.kind.name],
-        code=fault.code,
-        address=fault.address,
-        message=fault.message,
-        sequence=str(record.sequence),
-        device_id=None if record.slot is None else gpu_uuid(material, state, record.slot),
-        boot_id=boot,
-        is_fatal=fault.is_fatal,
-    )
+                known = known.noted(KnownFault(fault=fault, sequence=record.sequence, device_id=device_id))
+    return tuple(known.faults.values())

@@ -72,7 +72,8 @@ async def test_made_up_nodes_do_what_they_are_told(served: tuple[RunningServer, 
         assert looked["result"]["failures"][0]["check"] == "gpu.count"
         await fleet.happen([Change(0, ChangeKind.TROUBLE, 3, Trouble.REMAP_PENDING)])
         uuid = gpu_uuid(fleet.material(0), fleet.node(0).state, 3)
-        assert (await told(operator, node_id, "gpu.reset", {"deviceId": uuid}))["state"] == "SUCCEEDED"
+        reset = await told(operator, node_id, "gpu.reset", {"deviceId": uuid})
+        assert (reset["state"], reset["result"]["healthy"]) == ("SUCCEEDED", True)
         assert not fleet.node(0).state.troubles
         rebooted = await told(operator, node_id, "node.reboot", {})
         assert rebooted["state"] == "SUCCEEDED"

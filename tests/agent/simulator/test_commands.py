@@ -101,4 +101,4 @@ def test_a_diagnosis_is_of_the_node_as_it_is() -> None:
     pending = applied(short, Change(0, ChangeKind.TROUBLE, 0, Trouble.REMAP_PENDING))
     found = diagnosed(Material(1, 0), pending, 8).result
     assert found is not None
-    assert [failure["check"] for failure in found["failures"]] == ["gpu.count", "row-remap.pending"]
+    assert [failure["check"] for failure in found["failures"]] == ["gpu.count", "row-remap.pending", "xid.recent"]
