@@ -35,8 +35,9 @@ class Demo:
     async def run(self) -> None:
         """Prepare, then play round after round."""
         await self._fleet.persist(self._prepare)
+        begun = await self._fleet.persist(self._operator.now)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._tell())
+            tasks.create_task(self._tell(begun))
             for number in count():
                 await self._play(scenes(self._cast, number))
 
@@ -80,17 +81,20 @@ class Demo:
             case _:
                 assert_never(play.act)
 
-    async def _tell(self) -> None:
+    async def _tell(self, begun: str) -> None:
         """Print what the server makes of it."""
+        node_ids = self._ids([*self._cast.training, *self._cast.hosts])
+        after: str | None = begun
         failures = 0
         while True:
             try:
-                async for told in self._operator.follow(self._ids([*self._cast.training, *self._cast.hosts])):
-                    failures = 0
+                async for told in self._operator.follow(node_ids, after):
+                    after, failures = told.cursor, 0
                     if told.is_of_interest:
                         self._say(f"  server: {told}")
             except AgentFailure as failure:
                 self._say(f"the server's events are waited for: {failure}")
+                after = after if failure.transient else None
             failures += 1
             await self._pace.sleep(backoff_seconds(failures, self._pace.fraction()))
 

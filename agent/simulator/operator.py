@@ -15,9 +15,10 @@ _ALLOCATE: Final = "mutation DemoJob($input: AllocateInput!) { made: allocate(in
 _RELEASE: Final = "mutation DemoJobEnds($shardId: ID!) { ended: release(shardId: $shardId) { id } }"
 _CLEAR: Final = "mutation DemoClear($id: ID!) { cleared: clearDeviceHealth(deviceId: $id) { id } }"
 _ADOPT: Final = "mutation DemoAdopt($id: ID!) { adopted: adoptNode(id: $id) { id } }"
-_FOLLOW: Final = """subscription DemoEvents($nodeIds: [ID!]!) {
-  events(filter: {nodeId: $nodeIds}) {
-    type node { hostname }
+_NOW: Final = "{ feedCursor }"
+_FOLLOW: Final = """subscription DemoEvents($after: Cursor, $nodeIds: [ID!]!) {
+  events(after: $after, filter: {nodeId: $nodeIds}) {
+    cursor type node { hostname }
     ... on NodeConditionChanged { condition status reason }
     ... on DeviceHealthChanged { deviceId healthy cause end }
     ... on NodeFaultRecorded { cause policy }
@@ -45,6 +46,7 @@ class _Host(msgspec.Struct, frozen=True):
 class Told(msgspec.Struct, frozen=True, rename="camel"):
     """An event about a node, as far as its kind has these facts."""
 
+    cursor: str
     type: str
     node: _Host | None = None
     condition: str | None = None
@@ -116,9 +118,13 @@ class Operator(Client):
         """Let a node be checked and taken into service."""
         await self._execute(_ADOPT, {"id": node_id}, dict[str, Any])
 
-    async def follow(self, node_ids: Sequence[str]) -> AsyncIterator[Told]:
-        """Yield what happens to these nodes from now on."""
-        async for data in self._follow(_FOLLOW, {"nodeIds": node_ids}):
+    async def now(self) -> str:
+        """Return the place in the server's log up to which all is over."""
+        return (await self._execute(_NOW, {}, dict[str, str]))["feedCursor"]
+
+    async def follow(self, node_ids: Sequence[str], after: str | None) -> AsyncIterator[Told]:
+        """Yield what happens to these nodes after a place in the log, or from now on."""
+        async for data in self._follow(_FOLLOW, {"after": after, "nodeIds": node_ids}):
             yield msgspec.json.decode(data, type=dict[str, Told])["events"]
 
     async def _made(self, document: str, facts: Mapping[str, Any]) -> str:

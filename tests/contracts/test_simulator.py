@@ -1,6 +1,7 @@
 """The made-up fleet at a real server: what is wrong with it is seen there, and its nodes do what they are told."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,12 +9,15 @@ from typing import Any
 from agent.client import Connection, connected
 from agent.simulator.client import FleetClient
 from agent.simulator.commands import Commands
+from agent.simulator.demo import Demo
 from agent.simulator.fleet import Fleet, Pace
 from agent.simulator.gpus import gpu_uuid
-from agent.simulator.node import Change, ChangeKind
+from agent.simulator.node import Change, ChangeKind, hostname
+from agent.simulator.operator import Operator
+from agent.simulator.plot import CAST_SIZE, cast_after
 from agent.simulator.troubles import Trouble
 from tests.support.server import Client, RunningServer
-from tests.support.waiting import until_seen
+from tests.support.waiting import until, until_seen
 
 ISSUE = "mutation ($input: CommandInput!) { issueCommand(input: $input) { id } }"
 COMMAND = "query ($id: ID!) { command(id: $id) { state reason result } }"
@@ -95,3 +99,25 @@ async def test_a_fault_of_a_made_up_gpu_is_quarantined_until_its_operator_clears
         # The agent tells of it as long as it is in its log: that is no news.
         await fleet.happen([Change(0, ChangeKind.TROUBLE, trouble=Trouble.REBOOT_REQUIRED)])
         assert (await server.operator.data(DEVICE, id=uuid))["device"]["healthy"] is True
+
+
+async def test_the_demo_tells_what_it_plays_and_what_the_server_makes_of_it(
+    served: tuple[RunningServer, str],
+) -> None:
+    server, address = served
+    hasty = Pace(clock=lambda: 100 * time.monotonic(), sleep=lambda seconds: asyncio.sleep(seconds / 100))
+    lines: list[str] = []
+    async with (
+        living(address, server.agent.token, CAST_SIZE) as fleet,
+        connected(Operator, Connection(address, server.operator.token)) as operator,
+    ):
+        cast = cast_after(0)
+        device = f"{hostname(cast.training[0])}: {gpu_uuid(fleet.material(0), fleet.node(0).state, 0)}"
+        playing = asyncio.create_task(Demo(fleet, operator, cast, hasty, lines.append).run())
+        await until(lambda: f"  server: {device} is healthy again (cleared)" in lines or playing.done())
+        assert f"  server: {device} is quarantined (Xid48)" in lines
+        await until(lambda: any("Xid79 is true" in line for line in lines) or playing.done())
+        assert not playing.done()
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
+    assert f"Xid 48 on GPU 0 of {hostname(cast.training[0])}, which its job keeps" in lines
