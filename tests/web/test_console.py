@@ -219,6 +219,31 @@ async def test_a_degraded_inventory_shows_its_condition_and_keeps_the_device(tab
     await expect(tab.page.locator("#part-devices").get_by_text(GPU_ID)).to_be_visible()
 
 
+async def test_a_nodes_faults_and_commands_are_shown_and_followed(tab: Tab, served: Served) -> None:
+    server, _ = served
+    node_id = await report(server.agent, "alpha", machine())
+    await _sign_in(tab, server.operator.token)
+    await tab.open(f"/#/node/{node_id}")
+    await expect(tab.page.locator("#part-faults")).to_contain_text("none was told")
+    await expect(tab.page.locator("#part-commands")).to_contain_text("none was given")
+    fault = {"code": 48, "address": "", "deviceId": GPU_ID, "message": "a made-up error", "sequence": "7"}
+    told = "mutation ($entries: [StatusInput!]!) { reportStatus(entries: $entries) { error { message } } }"
+    await server.agent.data(told, entries=[{"nodeId": node_id, "xids": [fault]}])
+    faults = tab.page.locator("#part-faults")
+    await expect(faults.locator("[data-fact='fault.Xid48']")).to_be_visible()
+    await expect(faults).to_contain_text("a made-up error")
+    await expect(faults).to_contain_text("quarantine")
+    await expect(faults.locator("code")).to_have_text(GPU_ID)
+    await server.operator.data("mutation ($id: ID!) { clearDeviceHealth(deviceId: $id) { id } }", id=GPU_ID)
+    await expect(faults).to_contain_text("cleared")
+    refreshed = "mutation ($id: ID!) { refreshInventory(id: $id) { id } }"
+    command_id = (await server.operator.data(refreshed, id=node_id))["refreshInventory"]["id"]
+    await expect(tab.page.locator("[data-fact='command.1']")).to_have_text("pending")
+    called_off = 'mutation ($id: ID!) { cancelCommand(id: $id, reason: "not-now") { id } }'
+    await server.operator.data(called_off, id=command_id)
+    await expect(tab.page.locator("[data-fact='command.1']")).to_have_text("cancelled")
+
+
 async def test_a_node_that_does_not_exist_is_told_so(tab: Tab, served: Served) -> None:
     await _sign_in(tab, served[0].operator.token)
     await tab.open("/#/node/node_00000000000000000000000000")

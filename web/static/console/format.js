@@ -85,10 +85,10 @@ export function indented(text) {
 }
 
 const TONES = {
-  READY: "good", CONNECTED: "good", APPLIED: "good",
-  PROVISIONING: "info", PENDING: "info", ADVISORY: "info",
+  READY: "good", CONNECTED: "good", APPLIED: "good", SUCCEEDED: "good",
+  PROVISIONING: "info", PENDING: "info", ADVISORY: "info", ACKNOWLEDGED: "info", RUNNING: "info",
   MAINTENANCE: "warn", DRAINING: "warn", CORDONED: "warn", DISCONNECTED: "warn", UNREACHABLE: "bad",
-  LOST: "bad", FAILED: "bad",
+  LOST: "bad", FAILED: "bad", EXPIRED: "bad",
 };
 
 /** A state as a word with a dot; the dot's tone repeats what the word says. */

@@ -4,6 +4,7 @@ import { ApiError, ask } from "./api.js";
 import { byId, flash, h, replaceMarked } from "./dom.js";
 import { Facts, factList, none, table, unknown } from "./facts.js";
 import { capacity, changeName, code, compact, count, gibibytes, moment, pill, shortHash, word, yesNo } from "./format.js";
+import { commandsOf, faultsOf } from "./health.js";
 import { nameOf } from "./list.js";
 import { DIFF, NODE, STATUS } from "./queries.js";
 import { rawButtons } from "./raw.js";
@@ -13,6 +14,8 @@ import { SECTIONS, sectionView } from "./sections.js";
 const STATUS_MS = 10_000;
 const PARTS = [
   { name: "conditions", title: "Conditions" },
+  { name: "faults", title: "Faults" },
+  { name: "commands", title: "Commands" },
   { name: "devices", title: "Devices" },
   { name: "changes", title: "Latest change" },
   ...SECTIONS,
@@ -127,12 +130,16 @@ export class NodePage {
   /** Bring every block up to date; one whose data is the same is left alone, with its focus and open details. */
   fill() {
     const { node } = this;
-    const { latestSnapshot: snapshot, devices, snapshots, conditions, inventoryStatus: inventory } = node;
+    const { latestSnapshot: snapshot, devices, snapshots, conditions, faults, commands, inventoryStatus: inventory } = node;
     document.title = `${nameOf(node)} · Fleetgraph`;
     this.block("node-title", [nameOf(node), node.displayName, node.state, node.connectivity], () => titleOf(node));
     this.block("node-status", [statusKey(node), inventory], () => statusOf(node, inventory));
     this.block("body-conditions", conditions, () => conditionsOf(conditions));
     this.note("conditions", conditions.length);
+    this.block("body-faults", faults, () => faultsOf(faults));
+    this.note("faults", faults.length);
+    this.block("body-commands", commands, () => commandsOf(commands));
+    this.note("commands", commands.totalCount);
     this.block("body-devices", devices, () => devicesOf(devices));
     this.note("devices", devices.totalCount);
     this.block("body-changes", snapshot?.diff, () => diffOf(snapshot?.diff));
@@ -176,7 +183,7 @@ function titleOf(node) {
 }
 
 // What the status block shows of the node itself.
-const statusKey = ({ conditions, inventoryStatus, devices, snapshots, latestSnapshot, ...own }) => own;
+const statusKey = ({ conditions, faults, commands, inventoryStatus, devices, snapshots, latestSnapshot, ...own }) => own;
 
 function statusOf(node, inventory) {
   const flags = ["maintenance", "cordoned", "draining"].filter((flag) => node[flag]);
