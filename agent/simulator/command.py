@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
+from uuid import uuid4
 
 import structlog
 import typer
@@ -96,7 +97,7 @@ async def _simulate(target: Connection, operator: Connection | None, life: Life)
 async def _story(client: FleetClient, operator: Operator | None, life: Life) -> None:
     pace = Pace()
     size = life.nodes + (CAST_SIZE if operator else 0)
-    fleet = Fleet(client, life.seed, size, pace)
+    fleet = Fleet(client, life.seed, size, pace, run=uuid4().hex)
     try:
         async with asyncio.TaskGroup() as group:
             # From the start: a large fleet takes longer to report than a session's lease.

@@ -21,7 +21,7 @@ from agent.simulator.client import TAKEN_AT_ONCE_MAX, FleetClient
 from agent.simulator.fleet import Fleet, Pace, in_groups
 from agent.simulator.gpus import gpu_uuid, gpus_section
 from agent.simulator.material import Material
-from agent.simulator.node import Change, ChangeKind, NodeState, boot_id
+from agent.simulator.node import Change, ChangeKind, NodeState
 from agent.simulator.status import known_faults
 from agent.simulator.troubles import Trouble
 from agent.wire import Command, CommandRef, CommandResult, CommandStart, CommandState
@@ -138,7 +138,7 @@ class Commands:
                 await self._fleet.happen([Change(index, ChangeKind.TROUBLE, trouble=Trouble.SILENCE)])
                 await self._pace.sleep(REBOOT_SECONDS)
                 await self._fleet.happen([Change(index, ChangeKind.REBOOTED)])
-                return succeeded(bootId=boot_id(self._fleet.material(index), self._fleet.node(index).state.boots))
+                return succeeded(bootId=self._fleet.boot_id(self._fleet.node(index).state))
             case (kind, GpuReset(device_id=device_id)) if kind == GPU_RESET:
                 return await self._reset(index, device_id)
             case _:

@@ -28,6 +28,7 @@ from agent.simulator.sections import sections_of
 from agent.simulator.status import status_of
 from agent.simulator.troubles import Trouble
 from agent.wire import HashReport, Hello, SectionHash, Sections
+from agent.wire_status import StatusReport
 from domain.errors import Code
 
 T = TypeVar("T")
@@ -83,13 +84,14 @@ class Pace:
 
 
 class Fleet:
-    """A seed's fleet of `size` nodes at a server."""
+    """A seed's fleet of `size` nodes at a server. Its machines boot anew with each `run` of a simulator."""
 
-    def __init__(self, client: Client, seed: int, size: int, pace: Pace) -> None:
+    def __init__(self, client: Client, seed: int, size: int, pace: Pace, run: str = "") -> None:
         self._client = client
         self._seed = seed
         self._size = size
         self._pace = pace
+        self._run = run
         self._nodes: dict[int, Node] = {}
         self._indexes: dict[str, int] = {}
         self._troubled: set[int] = set()
@@ -121,7 +123,10 @@ class Fleet:
         chunks = (range(first, min(first + CHUNK, self._size)) for first in range(0, self._size, CHUNK))
 
         async def report_chunk(indexes: range) -> None:
-            await self._introduce([first_state(Material(self._seed, index)) for index in indexes])
+            states = [first_state(self.material(index)) for index in indexes]
+            await self._introduce(states)
+            # Whatever a simulator before this one said of them is over.
+            await self._report_statuses(states)
             meter.reported(len(indexes))
 
         await in_parallel(chunks, report_chunk)
@@ -242,9 +247,7 @@ class Fleet:
         """Say what nodes say beside their inventory; whom the server does not know greets it with the next hashes."""
         for group in in_groups(states, HEARTBEAT_BATCH):
             now = self._pace.now()
-            entries = [
-                status_of(self.material(state.index), state, self._nodes[state.index].node_id, now) for state in group
-            ]
+            entries = [self._status(state, now) for state in group]
             for answer in await self.persist(partial(self._client.report_status, entries)):
                 if answer.error is not None and answer.error.code != Code.NOT_FOUND:
                     raise refused_slot(answer.error)
@@ -287,11 +290,17 @@ class Fleet:
     def _inventory(self, state: NodeState) -> Inventory:
         return inventory_of(sections_of(self.material(state.index), state))
 
+    def _status(self, state: NodeState, now: datetime) -> StatusReport:
+        node_id = self._nodes[state.index].node_id
+        return status_of(self.material(state.index), state, node_id, self.boot_id(state), now)
+
+    def boot_id(self, state: NodeState) -> str:
+        """Return the id of a node's present boot."""
+        return boot_id(self.material(state.index), state.boots, self._run)
+
     def _hello(self, state: NodeState) -> Hello:
         material = self.material(state.index)
-        return introduction(
-            identity_key(material), hostname=hostname(state.index), boot_id=boot_id(material, state.boots)
-        )
+        return introduction(identity_key(material), hostname=hostname(state.index), boot_id=self.boot_id(state))
 
     async def persist(self, call: Callable[[], Awaitable[T]]) -> T:
         """Repeat a call that failed for now, for `PATIENCE_SECONDS` at most."""

@@ -252,9 +252,9 @@ def identity_key(material: Material) -> str:
     return str(uuid5(NAMESPACE, f"simulator:{material.seed}:{material.node}"))
 
 
-def boot_id(material: Material, boots: int) -> str:
-    """Return the id of a boot."""
-    return str(UUID(material.uuid(f"boot {boots}")))
+def boot_id(material: Material, boots: int, run: str = "") -> str:
+    """Return the id of a boot; what a simulator of another `run` reports is of other boots, and its log begins anew."""
+    return str(UUID(material.uuid(f"boot {boots} {run}".rstrip())))
 
 
 def hostname(node: int) -> str:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agent.kernel.told import reported_xid
 from agent.simulator.gpus import gpu_uuid
 from agent.simulator.material import Material
-from agent.simulator.node import NodeState, boot_id
+from agent.simulator.node import NodeState
 from agent.simulator.troubles import Trouble
 from agent.wire_status import ReportedCondition, ReportedPressure, StatusReport
 from domain.kernel_faults import Fault, statements
@@ -32,11 +32,10 @@ _CONDITIONS: Final = {
 }
 
 
-def status_of(material: Material, state: NodeState, node_id: str, now: datetime) -> StatusReport:
-    """Return what the node's agent would report at that time (by the server's clock)."""
+def status_of(material: Material, state: NodeState, node_id: str, boot: str, now: datetime) -> StatusReport:
+    """Return what the node's agent would report in that boot and at that time (by the server's clock)."""
     wrong = [trouble for trouble, _ in sorted(state.troubles)]
     levels = {name: level for trouble in wrong for name, level in _PRESSURES.get(trouble, {}).items()}
-    boot = boot_id(material, state.boots)
     return StatusReport(
         node_id=node_id,
         sent_at=now + SKEW if state.has(Trouble.CLOCK_SKEW) else now,

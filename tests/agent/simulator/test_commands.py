@@ -42,7 +42,7 @@ async def test_a_fleet_at_rest_asks_for_no_commands_and_says_nothing_of_itself(m
         await until(lambda: min(node.reports for node in server.nodes.values()) >= 3)
         alive.cancel()
     assert server.asked_for_commands == []
-    assert not any(node.statuses for node in server.nodes.values())
+    assert {len(node.statuses) for node in server.nodes.values()} == {1}, "that of its start"
 
 
 async def test_only_who_is_troubled_is_asked_for_until_it_is_well_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ async def test_only_who_is_troubled_is_asked_for_until_it_is_well_again(monkeypa
         await until(lambda: len(server.asked_for_commands) >= 3)
         node_id = fleet.node(7).node_id
         assert set(server.asked_for_commands) == {node_id}
-        (status,) = server.nodes[node_id].statuses
+        _, status = server.nodes[node_id].statuses
         assert [xid["code"] for xid in status["xids"]] == [119]
         await fleet.happen([replace(begun, kind=ChangeKind.GPU_RESET, trouble=None)])
         assert server.nodes[node_id].statuses[-1]["xids"] == []
@@ -102,3 +102,16 @@ def test_a_diagnosis_is_of_the_node_as_it_is() -> None:
     found = diagnosed(Material(1, 0), pending, 8).result
     assert found is not None
     assert [failure["check"] for failure in found["failures"]] == ["gpu.count", "row-remap.pending", "xid.recent"]
+
+
+async def test_a_simulator_that_is_started_again_tells_that_what_was_wrong_is_over_in_another_boot() -> None:
+    server = FakeServer()
+    async with connected(FleetClient, CONNECTION, server.transport()) as client:
+        for run in ("first", "second"):
+            fleet = Fleet(client, 1, 1, Pace(), run)
+            await fleet.report(Counted())
+            await fleet.happen([Change(0, ChangeKind.TROUBLE, 3, Trouble.FALLEN_OFF)])
+    at_rest, wrong, at_rest_again, wrong_again = server.only.statuses
+    assert at_rest["xids"] == at_rest_again["xids"] == []
+    assert wrong["xids"][0]["sequence"] == wrong_again["xids"][0]["sequence"]
+    assert wrong["xids"][0]["bootId"] != wrong_again["xids"][0]["bootId"] == server.only.hello["bootId"]

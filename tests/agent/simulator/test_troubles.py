@@ -6,7 +6,16 @@ import pytest
 
 from agent.simulator.gpus import gpu_uuid, gpus_section
 from agent.simulator.material import Material
-from agent.simulator.node import LOG_RECORDS_MAX, Change, ChangeKind, NodeState, applied, ending_of, first_state
+from agent.simulator.node import (
+    LOG_RECORDS_MAX,
+    Change,
+    ChangeKind,
+    NodeState,
+    applied,
+    boot_id,
+    ending_of,
+    first_state,
+)
 from agent.simulator.sections import sections_of
 from agent.simulator.status import status_of
 from agent.simulator.troubles import COURSES, Ending, Trouble, slots_of
@@ -74,7 +83,8 @@ def begun(trouble: Trouble) -> tuple[NodeState, NodeState, Change]:
 
 
 def reported(state: NodeState) -> StatusReport:
-    return status_of(Material(1, state.index), state, "node", NOW)
+    material = Material(1, state.index)
+    return status_of(material, state, "node", boot_id(material, state.boots), NOW)
 
 
 def faults(state: NodeState) -> tuple[ReportedXid, ...]:
