@@ -21,7 +21,7 @@ from agent.simulator.commands import Commands
 from agent.simulator.demo import Demo
 from agent.simulator.fleet import Fleet, Pace
 from agent.simulator.operator import Operator
-from agent.simulator.plot import CAST_SIZE, cast_after
+from agent.simulator.plot import NODES_MIN, cast_of
 from agent.simulator.progress import meter
 
 _FOREVER: Final = "forever"
@@ -60,7 +60,7 @@ def simulate(  # noqa: PLR0913 - each is an option of the command line
         typer.Option(
             "--demo-operator-token-file",
             metavar="FILE",
-            help="Play the demo's plot on twenty machines more, and be its operator with the token in this file.",
+            help=f"Play the demo's plot ({NODES_MIN} nodes or more); its operator's token is in this file.",
         ),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Leave when the whole fleet is applied.")] = False,
@@ -68,6 +68,8 @@ def simulate(  # noqa: PLR0913 - each is an option of the command line
     """Report a made-up fleet, and let things happen to it: faults, replacements, upgrades, restarts."""
     with one_line_failures():
         target = connection(server, token, token_file)
+        if operator_token_file is not None and nodes < NODES_MIN:
+            raise typer.BadParameter(f"the demo's plot needs {NODES_MIN} nodes")
         operator = None if operator_token_file is None else connection(server, None, operator_token_file)
         life = Life(seed, nodes, rate, 0.0 if once else seconds_of(duration))
         ended = asyncio.run(_simulate(target, operator, life))
@@ -96,30 +98,30 @@ async def _simulate(target: Connection, operator: Connection | None, life: Life)
 
 async def _story(client: FleetClient, operator: Operator | None, life: Life) -> None:
     pace = Pace()
-    size = life.nodes + (CAST_SIZE if operator else 0)
-    fleet = Fleet(client, life.seed, size, pace, run=uuid4().hex)
+    fleet = Fleet(client, life.seed, life.nodes, pace, run=uuid4().hex)
+    cast = cast_of(life.nodes)
     try:
         async with asyncio.TaskGroup() as group:
             # From the start: a large fleet takes longer to report than a session's lease.
             tasks = [group.create_task(fleet.keep_alive())]
-            with meter(size) as progress:
+            with meter(life.nodes) as progress:
                 summary = await fleet.report(progress)
             typer.echo(str(summary))
             if life.seconds > 0:
                 tasks.append(group.create_task(Commands(client, fleet, pace).run()))
                 if operator is not None:
-                    demo = Demo(fleet, operator, cast_after(life.nodes), pace, lambda line: typer.echo(f"demo: {line}"))
+                    demo = Demo(fleet, operator, cast, pace, lambda line: typer.echo(f"demo: {line}"))
                     tasks.append(group.create_task(demo.run()))
-                await _live(fleet, life)
+                await _live(fleet, life, life.nodes if operator is None else cast.by_chance)
             for task in tasks:
                 task.cancel()
     except ExceptionGroup as failures:
         raise first_of(failures) from failures
 
 
-async def _live(fleet: Fleet, life: Life) -> None:
+async def _live(fleet: Fleet, life: Life, changing: int) -> None:
     forever = not math.isfinite(life.seconds)
     _log.info("the fleet lives", changes_per_second=life.rate, for_seconds=_FOREVER if forever else life.seconds)
     with suppress(TimeoutError):
         async with asyncio.timeout(life.seconds):
-            await fleet.change(life.rate, life.nodes)
+            await fleet.change(life.rate, changing)

@@ -9,7 +9,6 @@ from agent.failures import AgentFailure
 from agent.retry import backoff_seconds
 from agent.simulator.fleet import Fleet, Pace
 from agent.simulator.gpus import gpu_uuid
-from agent.simulator.models import server_of
 from agent.simulator.node import Change
 from agent.simulator.operator import Operator
 from agent.simulator.plot import GPUS, ROUND_SECONDS, Act, Cast, Request, Scene, scenes
@@ -23,7 +22,7 @@ _JOB_GPUS: Final = 2
 
 
 class Demo:
-    """A plot on a fleet whose last machines are its cast. Cancel `run` to end it."""
+    """A plot on a fleet and its cast. Cancel `run` to end it."""
 
     def __init__(self, fleet: Fleet, operator: Operator, cast: Cast, pace: Pace, say: Callable[[str], None]) -> None:
         self._fleet = fleet
@@ -42,16 +41,9 @@ class Demo:
                 await self._play(scenes(self._cast, number))
 
     async def _prepare(self) -> None:
-        training, hosts = await self._operator.pool("training", _TRAINING), await self._operator.pool("hosts", _HOSTS)
-        # The fleet's other machines as well: of a small pool the plot alone would make more than a tenth unhealthy
-        # within ten minutes, and remediation would pause.
-        first = min(self._cast.training)
-        fleet = [index for index in range(first) if len(server_of(index).gpu_places) == GPUS]
-        await self._operator.assign(self._ids([*fleet, *self._cast.training]), training)
-        await self._operator.assign(self._ids(self._cast.hosts), hosts)
-        self._say(
-            f"pool training has {len(fleet) + len(self._cast.training)} nodes, pool hosts {len(self._cast.hosts)}"
-        )
+        for name, facts, members in (("training", _TRAINING, self._cast.training), ("hosts", _HOSTS, self._cast.hosts)):
+            await self._operator.assign(self._ids(members), await self._operator.pool(name, facts))
+            self._say(f"{len(members)} nodes are in the pool {name}")
 
     async def _play(self, plot: tuple[Scene, ...]) -> None:
         begun = self._pace.clock()

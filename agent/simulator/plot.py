@@ -12,10 +12,11 @@ from agent.simulator.models import server_of
 from agent.simulator.node import Change, ChangeKind, hostname
 from agent.simulator.troubles import Trouble
 
-CAST_SIZE: Final = 20
-"""As many machines as the mix of the fleet has, so that the cast has every kind."""
-ROUND_SECONDS: Final = 110.0
+NODES_MIN: Final = 20
+"""A fleet of so many has every kind of machine in its cast."""
+ROUND_SECONDS: Final = 120.0
 GPUS: Final = 8
+_CHANCE_SHARE: Final = 5
 _ROLES: Final = 3
 
 
@@ -48,17 +49,24 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """The machines of the plot, by the pool that each is in."""
+    """The machines of the plot, by the pool that each is in; to the first `by_chance` of the fleet come other changes.
 
+    Most of a fleet is its cast, and each round has others of it: of a small pool two faults a round would be more than
+    the tenth within ten minutes at which remediation pauses, and one machine with the same fault again and again would
+    be left to its operator.
+    """
+
+    by_chance: int
     training: tuple[int, ...]
     hosts: tuple[int, ...]
 
 
-def cast_after(nodes: int) -> Cast:
-    """Return the machines that follow a fleet of so many."""
-    members = range(nodes, nodes + CAST_SIZE)
+def cast_of(nodes: int) -> Cast:
+    """Return the cast of a fleet of so many, at least `NODES_MIN`."""
+    by_chance = nodes // _CHANCE_SHARE
+    members = range(by_chance, nodes)
     training = tuple(index for index in members if len(server_of(index).gpu_places) == GPUS)
-    return Cast(training, tuple(index for index in members if index not in training))
+    return Cast(by_chance, training, tuple(sorted({*members} - {*training})))
 
 
 def scenes(cast: Cast, number: int) -> tuple[Scene, ...]:

@@ -14,7 +14,7 @@ from agent.simulator.fleet import Fleet, Pace
 from agent.simulator.gpus import gpu_uuid
 from agent.simulator.node import Change, ChangeKind, hostname
 from agent.simulator.operator import Operator
-from agent.simulator.plot import CAST_SIZE, cast_after
+from agent.simulator.plot import NODES_MIN, cast_of
 from agent.simulator.troubles import Trouble
 from tests.support.server import Client, RunningServer
 from tests.support.waiting import until, until_seen
@@ -108,11 +108,12 @@ async def test_the_demo_tells_what_it_plays_and_what_the_server_makes_of_it(
     hasty = Pace(clock=lambda: 100 * time.monotonic(), sleep=lambda seconds: asyncio.sleep(seconds / 100))
     lines: list[str] = []
     async with (
-        living(address, server.agent.token, CAST_SIZE) as fleet,
+        living(address, server.agent.token, NODES_MIN) as fleet,
         connected(Operator, Connection(address, server.operator.token)) as operator,
     ):
-        cast = cast_after(0)
-        device = f"{hostname(cast.training[0])}: {gpu_uuid(fleet.material(0), fleet.node(0).state, 0)}"
+        cast = cast_of(NODES_MIN)
+        first = cast.training[0]
+        device = f"{hostname(first)}: {gpu_uuid(fleet.material(first), fleet.node(first).state, 0)}"
         playing = asyncio.create_task(Demo(fleet, operator, cast, hasty, lines.append).run())
         await until(lambda: f"  server: {device} is healthy again (cleared)" in lines or playing.done())
         assert f"  server: {device} is quarantined (Xid48)" in lines
@@ -120,4 +121,4 @@ async def test_the_demo_tells_what_it_plays_and_what_the_server_makes_of_it(
         assert not playing.done()
         playing.cancel()
         await asyncio.gather(playing, return_exceptions=True)
-    assert f"Xid 48 on GPU 0 of {hostname(cast.training[0])}, which its job keeps" in lines
+    assert f"Xid 48 on GPU 0 of {hostname(first)}, which its job keeps" in lines
