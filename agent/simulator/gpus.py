@@ -30,13 +30,14 @@ def gpus_section(material: Material, state: NodeState) -> GpusSection:
         return GpusSection(enumeration=Enumeration.COMPLETE)
     driver, cuda = state.versions
     places = state.server.gpu_places
-    # A cut enumeration answers for all but the last; a lost GPU is gone from PCI, too, and truly missing.
+    # A cut enumeration answers for all but the last; a GPU of `lost_gpus` is gone from PCI too, and truly missing.
     answering = len(places) - 1 if state.cut_short else len(places)
     slots = [slot for slot in range(answering) if slot not in state.lost_gpus]
-    reason = f"the driver counts {len(places)} GPUs, {answering} answer" if state.cut_short else None
+    problems = [f"the driver counts {len(places)} GPUs, {answering} answer"] if state.cut_short else []
+    problems += [f"GPU {places[slot].pci_bus_id} is lost" for slot in slots if state.has(Trouble.FALLEN_OFF, slot)]
     return GpusSection(
-        enumeration=Enumeration.INCOMPLETE if state.cut_short else Enumeration.COMPLETE,
-        reason=reason,
+        enumeration=Enumeration.INCOMPLETE if problems else Enumeration.COMPLETE,
+        reason="; ".join(problems) or None,
         driver_version=driver,
         cuda_driver_version=cuda,
         kernel_module="open",

@@ -179,11 +179,12 @@ def test_a_skewed_clock_is_ahead() -> None:
     assert sent_at - NOW > timedelta(seconds=10)
 
 
-def test_a_gpu_that_fell_off_is_listed_as_lost_and_the_others_are_counted_on() -> None:
+def test_a_gpu_that_fell_off_is_listed_as_lost_and_makes_no_other_missing() -> None:
     state, troubled, change = begun(Trouble.FALLEN_OFF)
     material = Material(1, state.index)
     section = gpus_section(material, troubled)
-    assert section.enumeration is Enumeration.COMPLETE
+    assert section.enumeration is Enumeration.INCOMPLETE
+    assert section.reason == f"GPU {state.server.gpu_places[change.slot].pci_bus_id} is lost"
     assert [gpu.uuid for gpu in section.gpus if gpu.lost] == [gpu_uuid(material, state, change.slot)]
 
 
