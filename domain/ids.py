@@ -13,8 +13,9 @@ EventId = NewType("EventId", str)
 AllocationId = NewType("AllocationId", str)
 BookingId = NewType("BookingId", str)
 CommandId = NewType("CommandId", str)
+RunId = NewType("RunId", str)
 
-Prefix = Literal["tenant", "tok", "site", "pool", "node", "inv", "evt", "alloc", "bkg", "cmd", "sess", "req"]
+Prefix = Literal["tenant", "tok", "site", "pool", "node", "inv", "evt", "alloc", "bkg", "cmd", "run", "sess", "req"]
 
 CROCKFORD: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 ENTROPY_BITS: Final = 80
