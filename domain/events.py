@@ -9,9 +9,11 @@ from domain.changes.change import Change
 from domain.commands import Command
 from domain.conditions import Condition
 from domain.device_health import DeviceHealth, HealthEnd
-from domain.ids import AllocationId, CommandId
+from domain.disruption import PoolDisruption
+from domain.ids import AllocationId, CommandId, PoolId
 from domain.jsonvalue import JsonValue
 from domain.node_fault import NodeFault
+from domain.remediation_run import Run
 
 INVENTORY_CHANGED: Final = "node.inventory.changed"
 CONDITION_CHANGED: Final = "node.condition.changed"
@@ -23,6 +25,13 @@ NODE_ADOPTED: Final = "node.adopted"
 FAULT_RECORDED: Final = "node.fault.recorded"
 ALLOCATION_DEGRADED: Final = "allocation.degraded"
 ALLOCATION_RECOVERED: Final = "allocation.recovered"
+REMEDIATION_STARTED: Final = "node.remediation.started"
+REMEDIATION_SUCCEEDED: Final = "node.remediation.succeeded"
+REMEDIATION_ESCALATED: Final = "node.remediation.escalated"
+POOL_PAUSED: Final = "pool.remediation.paused"
+POOL_RESUMED: Final = "pool.remediation.resumed"
+REMEDIATION: Final = (REMEDIATION_STARTED, REMEDIATION_SUCCEEDED, REMEDIATION_ESCALATED)
+POOL_REMEDIATION: Final = (POOL_PAUSED, POOL_RESUMED)
 
 
 class AxisChange(StrEnum):
@@ -169,6 +178,28 @@ def acceptance_failed(attempt: int, reason: str | None, command_id: CommandId) -
 def node_adopted(reason: str, attempt: int | None = None) -> PlannedEvent:
     """Tell that a node is adopted; without an attempt it was so when it joined."""
     return PlannedEvent(NODE_ADOPTED, {"attempt": attempt, "reason": reason})
+
+
+def remediation(kind: str, run: Run, reason: str | None = None) -> PlannedEvent:
+    """Tell how far a run of remediation is, or that its node is left to an operator for a reason."""
+    return PlannedEvent(
+        kind,
+        {
+            "runId": run.id,
+            "remedy": run.remedy.value,
+            "deviceId": run.device_id,
+            "causes": sorted({condition for condition, _ in run.faults}),
+            "attempt": run.attempt,
+            "commandId": run.command_id,
+            "reason": reason or run.reason,
+        },
+    )
+
+
+def pool_remediation(pool_id: PoolId, pool: PoolDisruption) -> PlannedEvent:
+    """Tell that no node of a pool is taken out any more, or that they are again, with what the breaker saw."""
+    kind = POOL_PAUSED if pool.is_tripped else POOL_RESUMED
+    return PlannedEvent(kind, {"poolId": pool_id, "nodes": pool.size, "turnedUnhealthy": pool.turned})
 
 
 def _change(change: Change) -> dict[str, JsonValue]:

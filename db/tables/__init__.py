@@ -16,6 +16,7 @@ from db.tables.fleet import PoolRow, SiteRow
 from db.tables.image import CachedImageRow
 from db.tables.inventory import NodeInventoryRow, SectionRow, SnapshotRow
 from db.tables.node import CertificateRow, ConditionRow, ListeningRow, LivenessRow, NodeRow
+from db.tables.remediation import RemediationRunRow
 
 metadata = SQLModel.metadata
 
@@ -46,6 +47,7 @@ __all__ = [
     "NodeRow",
     "OutboxRow",
     "PoolRow",
+    "RemediationRunRow",
     "SectionRow",
     "SiteRow",
     "SnapshotRow",

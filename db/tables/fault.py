@@ -13,6 +13,7 @@ class NodeFaultRow(SQLModel, table=True):
     __tablename__ = "node_faults"
     __table_args__ = (
         sa.Index("node_faults_device_idx", "device_id"),
+        sa.Index("node_faults_raised_idx", "since", postgresql_where=sa.text("condition IS NOT NULL")),
         # What holds is little, however much was.
         sa.Index(
             "node_faults_holding_idx", "node_id", postgresql_where=sa.text("condition IS NOT NULL AND ended_at IS NULL")

@@ -36,4 +36,6 @@ class PoolRow(SQLModel, table=True):
     sharing: str = columns.text("exclusive")
     agent: str = columns.text("bcd")
     policy: dict[str, object] = columns.jsonb()
+    # Since when too many of its nodes turn unhealthy for any to be taken out.
+    remediation_paused_since: Moment | None = columns.moment(nullable=True)
     created_at: Moment = columns.moment(now=True)
