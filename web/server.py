@@ -29,6 +29,7 @@ from reconcilers.inventory import inventory
 from reconcilers.liveness import liveness, reachable
 from reconcilers.loop import run
 from reconcilers.relay import relay
+from reconcilers.remediation import remediation
 from reconcilers.retention import retention
 from resolvers.context import Services
 from web.app import application, open_services, utc_now
@@ -85,6 +86,7 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
         faults(database, utc_now),
         draining(database),
         acceptance(database, utc_now),
+        remediation(database, utc_now, automatic=settings.remediation),
         retention(database, settings.event_retention, utc_now),
     )
     async with background(*(run(loop) for loop in loops)):

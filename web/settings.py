@@ -68,6 +68,11 @@ class Settings(BaseSettings):
     pressure_steal: str = _thresholds(Pressure.STEAL, "CPU time that the hypervisor keeps")
     pressure_memory: str = _thresholds(Pressure.MEMORY, "PSI of memory")
     pressure_io: str = _thresholds(Pressure.IO, "PSI of disks")
+    remediation: bool = Field(
+        default=True,
+        description="Reboot nodes and reset GPUs for faults that this ends, a few of a pool at a time; see "
+        "docs/architecture.md.",
+    )
     body_bytes_max: int = Field(default=32 * 2**20, ge=1024, description="Largest request body, before decompression.")
     decompressed_bytes_max: int = Field(
         default=64 * 2**20, ge=1024, description="Largest request body, after decompression."
