@@ -13,6 +13,8 @@ from db.declared.commands import NEWEST_FIRST as COMMANDS_NEWEST_FIRST
 from db.declared.devices import DEVICES, DeviceQuery
 from db.declared.nodes import NODES, NodeQuery
 from db.declared.places import POOLS, SITES
+from db.declared.remediation import NEWEST_FIRST as RUNS_NEWEST_FIRST
+from db.declared.remediation import RUNS
 from db.declared.snapshots import SNAPSHOTS
 from db.declared.summary import SUMMARY
 from db.events import feed_cursor
@@ -83,6 +85,7 @@ def any_object(context: Context, object_id: str) -> One:
         ("pool", POOLS),
         ("alloc", ALLOCATIONS),
         ("cmd", COMMANDS),
+        ("run", RUNS),
     )
     view = next((view for prefix, view in views if has_prefix(object_id, prefix)), DEVICES)
     return _by_id(context, view, object_id, f"no object {object_id!r}")
@@ -148,6 +151,11 @@ def node_commands(owner: Any, states: Sequence[str], first: int | None, after: s
     """Ask for a node's commands, newest first, those in any of the states when given."""
     where = (COMMANDS.where("state", states),) if states else ()
     return related(owner, "commands", asked_page("commands", COMMANDS_NEWEST_FIRST, first, after, where))
+
+
+def node_runs(owner: Any, first: int | None, after: str | None) -> Related:  # noqa: ANN401
+    """Ask for a node's runs of remediation, newest first."""
+    return related(owner, "remediation_runs", asked_page("remediation_runs", RUNS_NEWEST_FIRST, first, after))
 
 
 def snapshot_at(owner: Any, time: datetime) -> Related:  # noqa: ANN401

@@ -37,6 +37,7 @@ from schema.filters import flat
 from schema.hardware import HardwareKey
 from schema.node_spec import Unit
 from schema.objects import NodeInterface, RowTyped
+from schema.remediation import RemediationRun
 from schema.site import Pool, Site
 from schema.snapshot import Snapshot
 
@@ -205,6 +206,11 @@ class ComputeNode(RowTyped, NodeInterface):
         """Ask for a page of the commands."""
         states = listed("state", state)
         return cast("Connection[Command]", reading.node_commands(self, states, first, after))
+
+    @strawberry.field(description="Its runs of remediation, newest first.")
+    def remediation_runs(self, first: First = 20, after: After = None) -> Connection[RemediationRun]:
+        """Ask for a page of the runs."""
+        return cast("Connection[RemediationRun]", reading.node_runs(self, first, after))
 
     @strawberry.field(description="The snapshot it had at a time.")
     def snapshot_at(

@@ -19,6 +19,7 @@ from domain.labels import LabelSource
 from domain.node import Connectivity, InventoryState, NodeRole, NodeState, Power, ProvisionState, Trust
 from domain.node_fault import FaultEnd
 from domain.pool import PoolAgent, PoolClass, Sharing, SiteKind
+from domain.remediation_run import RemediationState
 from domain.xid_rules import Severity, XidClass, XidPolicy, XidRemedy
 from domain.xid_verdict import Scope
 
@@ -41,6 +42,7 @@ _DESCRIPTIONS: Final[dict[type[Enum], str]] = {
     PoolClass: "What a pool's machines are used as.",
     Power: "Whether a machine has power.",
     ProvisionState: "Where a node is in its life.",
+    RemediationState: "Where a run of remediation is on its way.",
     Sharing: "How a pool's GPUs are divided.",
     SiteKind: "Whose hardware a site holds.",
     Trust: "Whose word a node's reports are.",
@@ -81,6 +83,7 @@ __all__ = [
     "PoolClass",
     "Power",
     "ProvisionState",
+    "RemediationState",
     "Scope",
     "Severity",
     "Sharing",

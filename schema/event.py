@@ -11,9 +11,20 @@ from schema.arguments import listed
 from schema.command import Command
 from schema.compute_node import ComputeNode
 from schema.device import Device
-from schema.enums import CommandState, ConditionStatus, FaultKind, HealthEnd, HealthSource, Scope, XidPolicy
+from schema.enums import (
+    CommandState,
+    ConditionStatus,
+    FaultKind,
+    HealthEnd,
+    HealthSource,
+    Scope,
+    XidPolicy,
+    XidRemedy,
+)
 from schema.filters import flat
+from schema.remediation import RemediationRun
 from schema.scalars import Cursor, JsonValue
+from schema.site import Pool
 from schema.snapshot import InventoryChange, Snapshot
 
 
@@ -142,6 +153,28 @@ class NodeAxisChanged(Event):
     by: str | None = strawberry.field(
         description="Who did it: the name of a token; null for what came about by itself."
     )
+
+
+@strawberry.type(description="A run of remediation began, helped, or left its node to an operator.")
+class NodeRemediationChanged(Event):
+    """`node.remediation.started`, `.succeeded` and `.escalated`."""
+
+    run_id: strawberry.ID = strawberry.field(description="The run.")
+    run: RemediationRun | None = strawberry.field(description="The run, as it is now.")
+    remedy: XidRemedy = strawberry.field(description="What is done.")
+    causes: list[str] = strawberry.field(description="For which conditions, such as `Xid79`.")
+    attempt: int = strawberry.field(description="From 1, how many runs there were for the same fault within a day.")
+    reason: str | None = strawberry.field(description="Why, in one word.")
+
+
+@strawberry.type(description="A pool is left alone by remediation, or no longer.")
+class PoolRemediationChanged(Event):
+    """`pool.remediation.paused` and `.resumed`."""
+
+    pool_id: strawberry.ID = strawberry.field(description="The pool.")
+    pool: Pool | None = strawberry.field(description="The pool, as it is now.")
+    nodes: int = strawberry.field(description="How many nodes it had.")
+    turned_unhealthy: int = strawberry.field(description="How many of them had turned unhealthy within ten minutes.")
 
 
 @strawberry.type(description="An event that has no type of its own in this schema.")

@@ -24,7 +24,9 @@ from schema.event import (
     NodeFaultRecorded,
     NodeHardwareChanged,
     NodeInventoryChanged,
+    NodeRemediationChanged,
     OtherEvent,
+    PoolRemediationChanged,
 )
 from schema.execution import ReadingExecution
 from schema.extensions import Counted, Errors, OperationContext
@@ -150,6 +152,8 @@ def build() -> Graph:
             NodeCommandChanged,
             NodeFaultRecorded,
             NodeAxisChanged,
+            NodeRemediationChanged,
+            PoolRemediationChanged,
             OtherEvent,
         ],
         config=StrawberryConfig(scalar_map=SCALARS, default_resolver=read, name_converter=RememberedNames()),

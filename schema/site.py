@@ -1,5 +1,6 @@
 """Sites and pools."""
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import strawberry
@@ -49,6 +50,9 @@ class Pool(RowTyped, NodeInterface):
     sharing: Sharing = strawberry.field(description="How its GPUs are divided.")
     agent: PoolAgent = strawberry.field(description="How its machines are reached.")
     policy: JsonValue = strawberry.field(description="Its policy document.")
+    remediation_paused_since: datetime | None = strawberry.field(
+        description="Since when none of its nodes is taken out for remediation: too many turned unhealthy at once."
+    )
 
     site: Site = strawberry.field(description="The site it is in.")
     capacity: list[Capacity] = strawberry.field(description="Its atoms counted, by class.")

@@ -7,7 +7,16 @@ from sqlalchemy import ColumnElement
 from sqlalchemy.dialects.postgresql import JSONB
 
 from db.paging import Order
-from db.tables import CommandRow, DeviceRow, EventRow, NodeRow, SnapshotRow, table_of
+from db.tables import (
+    CommandRow,
+    DeviceRow,
+    EventRow,
+    NodeRow,
+    PoolRow,
+    RemediationRunRow,
+    SnapshotRow,
+    table_of,
+)
 from db.views.filters import one_of
 from db.views.view import Expression, Filter, Key, Relation, View, declare
 from domain.diff import ChangeType
@@ -17,6 +26,8 @@ from domain.events import (
     DEVICE_HEALTH_CHANGED,
     FAULT_RECORDED,
     INVENTORY_CHANGED,
+    POOL_REMEDIATION,
+    REMEDIATION,
     AxisChange,
 )
 
@@ -25,6 +36,8 @@ _nodes: Final = table_of(NodeRow)
 _snapshots: Final = table_of(SnapshotRow)
 _devices: Final = table_of(DeviceRow)
 _commands: Final = table_of(CommandRow)
+_runs: Final = table_of(RemediationRunRow)
+_pools: Final = table_of(PoolRow)
 
 BY_POSITION: Final = Order("position", (log.c.position,), numbers=True)
 
@@ -34,6 +47,8 @@ GRAPH_TYPES: Final = {
     DEVICE_HEALTH_CHANGED: "DeviceHealthChanged",
     COMMAND_CHANGED: "NodeCommandChanged",
     FAULT_RECORDED: "NodeFaultRecorded",
+    **dict.fromkeys(REMEDIATION, "NodeRemediationChanged"),
+    **dict.fromkeys(POOL_REMEDIATION, "PoolRemediationChanged"),
     **{change.value: "NodeHardwareChanged" for change in ChangeType},
     **{change.value: "NodeAxisChanged" for change in AxisChange},
 }
@@ -115,6 +130,13 @@ EVENTS: Final = declare(
             "draining": Key("payload", "draining"),
             "drained": Key("payload", "drained"),
             "maintenance": Key("payload", "maintenance"),
+            "run_id": Key("payload", "runId"),
+            "remedy": Key("payload", "remedy"),
+            "causes": Key("payload", "causes"),
+            "attempt": Key("payload", "attempt"),
+            "pool_id": Key("payload", "poolId"),
+            "nodes": Key("payload", "nodes"),
+            "turned_unhealthy": Key("payload", "turnedUnhealthy"),
         },
         documents={
             "change": log.c.payload.concat(
@@ -126,6 +148,8 @@ EVENTS: Final = declare(
             "snapshot": Relation(SnapshotRow, ((_snapshots.c.id, _told("snapshotId")),)),
             "device": Relation(DeviceRow, ((_devices.c.id, _told("deviceId")),)),
             "command": Relation(CommandRow, ((_commands.c.id, _told("commandId")),)),
+            "run": Relation(RemediationRunRow, ((_runs.c.id, _told("runId")),)),
+            "pool": Relation(PoolRow, ((_pools.c.id, _told("poolId")),)),
         },
         filters={
             "type": one_of(log.c.type),

@@ -18,6 +18,7 @@ from db.declared.faults import faults
 from db.declared.images import has_image, may_have_weights
 from db.declared.labels import LABELS_OF_NODE
 from db.declared.placement import unschedulable_reasons
+from db.declared.remediation import runs
 from db.declared.snapshots import AS_OF, NEWEST_FIRST, snapshots
 from db.paging import Order
 from db.tables import (
@@ -31,6 +32,7 @@ from db.tables import (
     NodeInventoryRow,
     NodeRow,
     PoolRow,
+    RemediationRunRow,
     SiteRow,
     SnapshotRow,
     table_of,
@@ -167,6 +169,7 @@ NODES: Final = declare(
                 order=NEWEST_ATTEMPT_FIRST,
                 first_only=True,
             ),
+            "remediation_runs": Relation(RemediationRunRow, ((runs.c.node_id, nodes.c.id),), paged=True),
             "inventory_status": Relation(NodeInventoryRow, ((_inventory.c.node_id, nodes.c.id),)),
         },
         filters={
