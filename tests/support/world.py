@@ -27,6 +27,7 @@ from db.tables import (
     NodeInventoryRow,
     NodeRow,
     PoolRow,
+    RemediationRunRow,
     SectionRow,
     SiteRow,
     SnapshotRow,
@@ -56,6 +57,7 @@ from tests.support.world_holdings import (
     command_rows,
     hardware_key,
     image_rows,
+    run_rows,
 )
 
 OURS, THEIRS, BROKEN = "ours", "theirs", "broken"
@@ -75,6 +77,7 @@ _ROW_CLASSES: Final[Mapping[str, type[SQLModel]]] = {
     "node_image_cache": CachedImageRow,
     "commands": CommandRow,
     "acceptance_attempts": AcceptanceRow,
+    "remediation_runs": RemediationRunRow,
     "inventory_sections": SectionRow,
     "inventory_snapshots": SnapshotRow,
     "node_inventory": NodeInventoryRow,
@@ -138,6 +141,7 @@ def _of_tenant(tenant_id: str, base: int, count: int, head: int) -> dict[str, Ro
         "node_image_cache": image_rows(nodes),
         "commands": commands,
         "acceptance_attempts": acceptance_rows(nodes, commands),
+        "remediation_runs": run_rows(nodes, base),
         "inventory_sections": stored_sections(nodes[:3]),
         "inventory_snapshots": snapshots,
         "node_inventory": inventory_rows(nodes),

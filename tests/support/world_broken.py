@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from domain.events import COMMAND_CHANGED, CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED
+from domain.events import (
+    COMMAND_CHANGED,
+    CONDITION_CHANGED,
+    DEVICE_HEALTH_CHANGED,
+    INVENTORY_CHANGED,
+    POOL_PAUSED,
+    REMEDIATION_STARTED,
+)
 from tests.support.world_fleet import (
     Rows,
     an_id,
@@ -15,7 +22,14 @@ from tests.support.world_fleet import (
     place_rows,
 )
 from tests.support.world_history import RECEIVED, event_rows, inventory_rows, snapshot_rows, stored_sections
-from tests.support.world_holdings import acceptance_rows, allocation_rows, booking_rows, command_rows, hardware_key
+from tests.support.world_holdings import (
+    acceptance_rows,
+    allocation_rows,
+    booking_rows,
+    command_rows,
+    hardware_key,
+    run_rows,
+)
 
 
 def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str]) -> dict[str, Rows]:
@@ -48,6 +62,10 @@ def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str])
     attempts = acceptance_rows(nodes, commands)
     attempts[1]["state"] = "given up"
     attempts[1]["checks"] = [{"kind": None}, {"kind": "x", "commandId": 1, "state": "lost"}, None]
+    runs = run_rows(nodes, base)
+    runs[1]["remedy"] = "prayer"
+    runs[2]["faults"] = [{"condition": None}, {"deviceId": 1}]
+    runs[3]["command_id"] = theirs["commands"]
     snapshots = snapshot_rows(nodes, base)
     snapshots[1]["sections"] = {**snapshots[1]["sections"], "os": None, "sound": "0" * 64}
     stored = stored_sections(nodes[:1])
@@ -66,6 +84,7 @@ def broken_rows(tenant_id: str, base: int, head: int, theirs: Mapping[str, str])
         "bookings": bookings,
         "commands": commands,
         "acceptance_attempts": attempts,
+        "remediation_runs": runs,
         "inventory_sections": stored,
         "inventory_snapshots": snapshots,
         "node_inventory": inventories,
@@ -91,6 +110,8 @@ def _events(  # noqa: PLR0917 - what events speak of
         (DEVICE_HEALTH_CHANGED, {"deviceId": None, "cause": 1, "reason": None, "source": None}),
         (COMMAND_CHANGED, {"commandId": theirs["commands"], "kind": None, "sequence": None, "state": "lost"}),
         (COMMAND_CHANGED, {"commandId": None, "kind": "x", "sequence": 1, "state": None}),
+        (REMEDIATION_STARTED, {"runId": None, "remedy": "prayer", "causes": None, "attempt": None}),
+        (POOL_PAUSED, {"poolId": "x", "nodes": None}),
         ("node.teleported", [1, {"a": None}]),
     ]
     rows = [

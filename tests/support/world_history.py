@@ -9,7 +9,15 @@ from domain.conditions import ConditionStatus
 from domain.device_health import HealthEnd, HealthSource
 from domain.diff import ChangeType
 from domain.digest import inventory_digest, section_sha256
-from domain.events import COMMAND_CHANGED, CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CHANGED, AxisChange
+from domain.events import (
+    COMMAND_CHANGED,
+    CONDITION_CHANGED,
+    DEVICE_HEALTH_CHANGED,
+    INVENTORY_CHANGED,
+    POOL_REMEDIATION,
+    REMEDIATION,
+    AxisChange,
+)
 from domain.node import Trust
 from domain.sections import SECTION_NAMES
 from tests.support.documents import Given, example
@@ -124,6 +132,8 @@ def event_rows(  # noqa: PLR0917 - what events speak of
         *((DEVICE_HEALTH_CHANGED, _fault(devices[0]["id"], end)) for end in (None, *HealthEnd)),
         *((COMMAND_CHANGED, _command(an_id("cmd", base), state)) for state in CommandState),
         *((change.value, _axes(number)) for number, change in enumerate(AxisChange)),
+        *((each, _remediation(an_id("run", base), n)) for n, each in enumerate(REMEDIATION)),
+        *((each, {"poolId": an_id("pool", base), "nodes": 7, "turnedUnhealthy": 2}) for each in POOL_REMEDIATION),
         ("node.teleported", JSON),
         ('x"y 🚀', {}),
     ]
@@ -155,6 +165,11 @@ def _command(command_id: str, state: CommandState) -> dict[str, Any]:
 def _axes(number: int) -> dict[str, Any]:
     axes = {name: bool(number >> bit & 1) for bit, name in enumerate(("cordoned", "draining", "drained"))}
     return {**axes, "maintenance": number == 1, "reason": (None, 'new "fans" 🚀')[number % 2], "by": None}
+
+
+def _remediation(run_id: str, number: int) -> dict[str, Any]:
+    told = {"runId": run_id, "remedy": "reboot", "causes": ["Xid79", 'x"y'][:number], "attempt": number}
+    return {**told, "reason": "not-cleared" if number else None}
 
 
 def _change(number: int) -> dict[str, Any]:

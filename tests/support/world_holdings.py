@@ -5,6 +5,8 @@ from typing import Any, Final
 from domain.acceptance import AttemptState, CheckState
 from domain.commands import OPEN, CommandState
 from domain.hardware_key import Field
+from domain.remediation_run import RemediationState
+from domain.xid_rules import XidRemedy
 from tests.support.world_fleet import Rows, an_id
 
 DURING: Final = (
@@ -152,4 +154,32 @@ def acceptance_rows(nodes: Rows, commands: Rows) -> Rows:
         }
         for number, node in enumerate(nodes[:6])
         for which, state in enumerate(list(AttemptState)[: 1 + number % 4])
+    ]
+
+
+def run_rows(nodes: Rows, base: int) -> Rows:
+    """Return runs of remediation of the first nodes, one in each state."""
+    remedies = (XidRemedy.REBOOT, XidRemedy.GPU_RESET)
+    return [
+        {
+            "id": an_id("run", base + 10 * number + which),
+            "tenant_id": node["tenant_id"],
+            "node_id": node["id"],
+            "remedy": remedies[which % 2].value,
+            "device_id": "GPU-1" if which % 2 else None,
+            "faults": [
+                {"condition": "Xid79", "deviceId": None},
+                {"condition": 'x"y 🚀', "deviceId": "GPU-1"},
+            ][: which % 3],
+            "boot_id": None if which % 2 else "b1",
+            "attempt": which + 1,
+            "state": state.value,
+            "command_id": an_id("cmd", base + 10 * number) if which % 2 else None,
+            "reason": None if which % 2 else "not-started",
+            "started_at": "2026-03-05T00:00:01.5+00:00",
+            "finished_at": None if state is RemediationState.RUNNING else "2026-03-05T00:00:02+00:00",
+            "escalated_at": "2026-03-05T00:00:02.000001+00:00" if which == 3 else None,
+        }
+        for number, node in enumerate(nodes[:3])
+        for which, state in enumerate(RemediationState)
     ]
