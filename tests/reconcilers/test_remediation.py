@@ -25,7 +25,7 @@ ALLOCATE: Final = "mutation ($input: AllocateInput!) { allocate(input: $input) {
 TRUST: Final = "mutation ($id: ID!) { setTrust(id: $id, trust: TENANT_CONTROLLED) { id } }"
 NODE: Final = """
 query ($id: ID!) { computeNode(id: $id) {
-    maintenance maintenanceReason noScheduleReasons
+    maintenance maintenanceReason maintenanceBy noScheduleReasons
     conditions(status: TRUE) { type }
     devices { nodes { id healthy } }
     remediationRuns { nodes {
