@@ -101,6 +101,8 @@ class Agent:
         self.node_id: str | None = None
         """The node of the session; None before the first."""
         self.session_id: str | None = None
+        self.generation = 0
+        """The generation of the node's desired state as the session began."""
         self._refused_digest: str | None = None
 
     async def run(self) -> None:
@@ -148,7 +150,7 @@ class Agent:
         _log.info("session opened", node_id=greeting.node.id, session_id=greeting.session_id)
         await self._send(greeting.node.id, picture.inventory, greeting.request_sections)
         self._settle(picture)
-        self.session_id = greeting.session_id
+        self.session_id, self.generation = greeting.session_id, greeting.node.generation
         self._greeted.set()
         return _Session(greeting.node.id, hello, heartbeat)
 

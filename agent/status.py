@@ -58,6 +58,7 @@ class StatusReporter:
         self._session_id: str | None = None
         self._inventory: Inventory | None = None
         self._said: dict[Key, KnownFault] = {}
+        self._generation = self._observed = 0
         self._said_at = float("-inf")
         self._beat_at = float("-inf")
         self._told_of: str | None = None
@@ -91,14 +92,17 @@ class StatusReporter:
         now = self._timing.clock()
         if session_id != self._session_id:
             self._session_id, self._said, self._beat_at = session_id, {}, now
+            self._generation, self._observed = self._agent.generation, 0
         changed = self._changed(now)
         is_beat = now >= self._beat_at
-        if changed or is_beat:
+        if changed or is_beat or self._generation != self._observed:
             await self._report(node_id, changed, is_beat=is_beat)
             self._said = {key: known for key, known in self._said.items() if key in self._log.known.faults}
             self._said |= {known.key: known for known in changed}
             self._said_at = now if changed else self._said_at
             self._beat_at = now + self._timing.jittered(self._beat_seconds) if is_beat else self._beat_at
+        if self._generation != self._observed:
+            return 0.0
         return max(0.0, min(self._beat_at, self._growth_at()) - self._timing.clock())
 
     def _place(self) -> None:
@@ -132,11 +136,15 @@ class StatusReporter:
             xids=tuple(reported_xid(known, boot_id) for known in changed) or None,
             conditions=await in_thread(vitals.conditions) if is_beat else None,
             pressure=await in_thread(vitals.pressure) if is_beat else None,
+            observed_generation=self._generation if self._generation != self._observed else None,
         )
-        if (report.xids, report.conditions, report.pressure) == (None, None, None):
+        if (report.xids, report.conditions, report.pressure, report.observed_generation) == (None,) * 4:
             return
         (answer,) = await self._client.report_status([report])
+        self._observed = self._generation
         if answer.error is None:
+            # What it is to be now is observed with the next report, at once.
+            self._generation = self._generation if answer.generation is None else answer.generation
             return
         refusal = refused_slot(answer.error)
         if refusal.code is not Code.INVALID_INPUT:

@@ -16,7 +16,7 @@ BODY_BYTES_MAX: Final = 24 * 1024 * 1024
 """The server takes 32 MiB; the rest is for the document and what JSON adds."""
 
 HELLO: Final = """mutation Hello($input: HelloInput!) {
-  hello(input: $input) { node { id } sessionId requestSections leaseSeconds }
+  hello(input: $input) { node { id generation } sessionId requestSections leaseSeconds }
 }"""
 RECORD_HASHES: Final = """mutation RecordInventoryHashes($entries: [HashReportInput!]!) {
   recordInventoryHashes(entries: $entries) { nodeId requestSections error { code message section place } }
@@ -115,9 +115,10 @@ class Sections(Message, frozen=True):
 
 
 class NodeRef(Message, frozen=True):
-    """A node in an answer."""
+    """A node in an answer, with the generation of its desired state."""
 
     id: str
+    generation: int = 0
 
 
 class Greeting(Message, frozen=True):

@@ -10,7 +10,7 @@ from typing import Final
 from agent.wire import Message, SlotError
 
 REPORT_STATUS: Final = """mutation ReportStatus($entries: [StatusInput!]!) {
-  reportStatus(entries: $entries) { nodeId ignoredConditions error { code message section place } }
+  reportStatus(entries: $entries) { nodeId ignoredConditions generation error { code message section place } }
 }"""
 
 
@@ -65,11 +65,13 @@ class StatusReport(Message, frozen=True, omit_defaults=True):
     conditions: tuple[ReportedCondition, ...] | None = None
     xids: tuple[ReportedXid, ...] | None = None
     pressure: ReportedPressure | None = None
+    observed_generation: int | None = None
 
 
 class StatusAnswer(Message, frozen=True):
-    """The types that were not recorded, or why the report was refused."""
+    """The types that were not recorded and the newest generation to observe, or why the report was refused."""
 
     node_id: str
     ignored_conditions: tuple[str, ...] = ()
+    generation: int | None = None
     error: SlotError | None = None

@@ -32,7 +32,7 @@ with input as (
     select l.node_id, l.away, i.skew from node_liveness l join input i using (tenant_id, node_id)
     order by l.node_id for update of l
 ), seen as ({SEEN})
-select node_id, away is not null as is_back from alive
+select a.node_id, a.away is not null as is_back, n.generation from alive a join nodes n on n.id = a.node_id
 """  # noqa: S608 - text of ours
 _OF_NOTE = """
 (
@@ -82,7 +82,7 @@ async def listened_seconds(tx: Transaction) -> float:
 
 
 async def hear(tx: Transaction, signs: Sequence[SignOfLife]) -> list[Row]:
-    """Note signs of life in one statement; returns (node_id, is_back) of those nodes that their tenant has.
+    """Note signs of life in one statement; returns (node_id, is_back, generation) of those nodes that their tenant has.
 
     Each node may stand once. `is_back` says that it was unreachable or lost.
     """

@@ -12,12 +12,11 @@ ATOM_CLASSES: Final = frozenset(
     {DeviceClass.GPU, DeviceClass.GPU_MIG, DeviceClass.GPU_SLOT, DeviceClass.NIC_VF, DeviceClass.NODE}
 )
 """Classes of which a device may be an atom (rule 5); whether it is one, its `bookable` says."""
-WAIVED_REASONS: Final = ("role=", "observedGeneration=", "connectivity=disconnected")
+WAIVED_REASONS: Final = ("observedGeneration=", "connectivity=disconnected")
 """Beginnings of what makes a node unschedulable and still refuses no claim.
 
-Nothing assigns a role yet, few agents tell the generation they observed, and a session's lapse says little of the
-hardware: a node that stays away gets a condition, which counts. Where there is a choice, nodes without any of these
-come first.
+An agent may be too old to tell the generation that it observed, and a session's lapse says little of the hardware: a
+node that stays away gets a condition, which counts. Where there is a choice, nodes without any of these come first.
 """
 
 

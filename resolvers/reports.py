@@ -40,8 +40,8 @@ class Reports:
 
     heartbeats: GroupCommit[HashReport, Row | None]
     """Answers the row of `record_reports`, None where the tenant has no such node."""
-    statuses: GroupCommit[StatusReport, bool]
-    """Answers whether the tenant has such a node."""
+    statuses: GroupCommit[StatusReport, int | None]
+    """Answers the generation of the node's desired state, None where the tenant has no such node."""
 
     @classmethod
     def to(cls, database: Database, now: Callable[[], datetime]) -> Self:
@@ -56,12 +56,13 @@ class Reports:
                 database.heard_again.set()
             return [rows.get(report.node_id) for report in reports]
 
-        async def hear_all(reports: Sequence[StatusReport]) -> list[bool]:
+        async def hear_all(reports: Sequence[StatusReport]) -> list[int | None]:
             async with database.transaction() as tx:
                 heard = await _take(tx, reports, now())
             if any(row.is_back for row in heard.values()):
                 database.heard_again.set()
-            return [report.node_id in heard for report in reports]
+            generations = {node_id: int(row.generation) for node_id, row in heard.items()}
+            return [generations.get(report.node_id) for report in reports]
 
         return cls(
             GroupCommit(record, lambda report: report.node_id), GroupCommit(hear_all, lambda report: report.node_id)

@@ -16,6 +16,7 @@ class Slot:
 
     node_id: str
     names: tuple[str, ...] = ()
+    generation: int | None = None
     refusal: Refusal | None = None
 
 
@@ -39,11 +40,11 @@ class Places:
             )
 
 
-def answer(node_id: str, names: Sequence[str] | None) -> Slot:
+def answer(node_id: str, names: Sequence[str] | None, generation: int | None = None) -> Slot:
     """Return the slot of an entry that was taken, or refused because its tenant has no such node."""
     if names is None:
         return Slot(node_id, refusal=no_node(node_id))
-    return Slot(node_id, tuple(names))
+    return Slot(node_id, tuple(names), generation)
 
 
 def in_order(slots: Mapping[int, Slot]) -> list[Slot]:

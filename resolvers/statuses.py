@@ -67,9 +67,9 @@ async def report_statuses(context: Context, entries: Sequence[GivenStatus]) -> l
     if reports:
         heard = await context.services.reports.statuses.submit(list(reports.values()))
         context.forget()
-        for (place, report), is_there in zip(reports.items(), heard, strict=True):
+        for (place, report), generation in zip(reports.items(), heard, strict=True):
             left_out = not_the_daemons(entries[place].conditions or ())
-            slots[place] = answer(report.node_id, left_out if is_there else None)
+            slots[place] = answer(report.node_id, None if generation is None else left_out, generation)
     return in_order(slots)
 
 

@@ -223,7 +223,10 @@ class Mutation(CommandMutations, DeviceHealthMutations, AxisMutations):
         """Take status reports."""
         return [
             StatusResult(
-                node_id=strawberry.ID(slot.node_id), ignored_conditions=list(slot.names), error=slot_error(slot)
+                node_id=strawberry.ID(slot.node_id),
+                ignored_conditions=list(slot.names),
+                generation=slot.generation,
+                error=slot_error(slot),
             )
             for slot in await statuses.report_statuses(info.context, [entry.given() for entry in entries])
         ]

@@ -127,4 +127,7 @@ class StatusResult:
     ignored_conditions: list[str] = strawberry.field(
         description="Reported types that were not recorded: another source decides them, or none is known by that name."
     )
+    generation: int | None = strawberry.field(
+        description="The newest generation of the node's desired state, for its agent to observe."
+    )
     error: SlotError | None = strawberry.field(description="Why the entry was refused; nothing of it is recorded.")

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Final, TypeVar
 
 import structlog
+from msgspec.structs import replace
 
 from agent.batches import in_batches
 from agent.client import REQUESTS_AT_ONCE_MAX, Client
@@ -57,6 +58,7 @@ class Node:
     state: NodeState
     hashes: tuple[SectionHash, ...]
     digest: str
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,8 @@ class Fleet:
             inventory = self._inventory(state)
             greeting = await self.persist(lambda: introduce(self._client, self._hello(state), inventory))
             self._heard = True
-            node = Node(greeting.node.id, state, inventory.hashes, inventory.digest)
+            known = greeting.node
+            node = Node(known.id, state, inventory.hashes, inventory.digest, known.generation)
             return node, inventory, greeting.request_sections
 
         introduced = await in_parallel(states, introduce_one)
@@ -285,14 +288,15 @@ class Fleet:
         if node.state == state:
             return node
         inventory = self._inventory(state)
-        return Node(node.node_id, state, inventory.hashes, inventory.digest)
+        return Node(node.node_id, state, inventory.hashes, inventory.digest, node.generation)
 
     def _inventory(self, state: NodeState) -> Inventory:
         return inventory_of(sections_of(self.material(state.index), state))
 
     def _status(self, state: NodeState, now: datetime) -> StatusReport:
-        node_id = self._nodes[state.index].node_id
-        return status_of(self.material(state.index), state, node_id, self.boot_id(state), now)
+        node = self._nodes[state.index]
+        report = status_of(self.material(state.index), state, node.node_id, self.boot_id(state), now)
+        return replace(report, observed_generation=node.generation or None)
 
     def boot_id(self, state: NodeState) -> str:
         """Return the id of a node's present boot."""

@@ -47,6 +47,7 @@ class FakeServer:
         self.apply_error: str | None = None
         self.refuse_sections: str | None = None
         self.refuse_status: str | None = None
+        self.generation = 0
         self.failing: int | None = None
         """An HTTP status with which every request is answered."""
         self._lock = threading.Lock()
@@ -122,7 +123,7 @@ class FakeServer:
             self.nodes[node_id] = FakeNode(node_id, given)
         missing = self._record(self.nodes[node_id], given.get("hashes"))
         return {
-            "node": {"id": node_id},
+            "node": {"id": node_id, "generation": self.generation},
             "sessionId": f"sess_{self.nodes[node_id].hellos}",
             "requestSections": missing,
             "leaseSeconds": self.lease_seconds,
@@ -144,7 +145,7 @@ class FakeServer:
             refused = _slot("INVALID_INPUT", self.refuse_status)
             return {"nodeId": node.id, "ignoredConditions": [], "error": refused}
         node.statuses.append(entry)
-        return {"nodeId": node.id, "ignoredConditions": [], "error": None}
+        return {"nodeId": node.id, "ignoredConditions": [], "generation": self.generation, "error": None}
 
     def _ingest(self, entry: dict[str, Any]) -> dict[str, Any]:
         node = self.nodes.get(entry["nodeId"])

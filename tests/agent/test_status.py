@@ -217,6 +217,19 @@ async def test_a_host_that_knows_nothing_of_itself_says_nothing(tmp_path: Path) 
     assert node.statuses == []
 
 
+async def test_a_generation_is_observed_once_and_a_newer_one_with_the_report_after(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.server.generation = 1
+    async with node.running():
+        await until(lambda: node.statuses)
+        node.server.generation = 2
+        node.records.feed([frame(1, xid(13))])
+        await until(lambda: node.statuses[-1].get("observedGeneration") == 2)
+        node.records.feed([frame(2, xid(48))])
+        await until(lambda: len(node.xids) == 2)
+    assert [report.get("observedGeneration") for report in node.statuses] == [1, None, 2, None]
+
+
 async def test_a_report_that_is_refused_is_said_and_not_repeated(tmp_path: Path) -> None:
     node = Node(tmp_path)
     node.server.refuse_status = "xids.0.code: too large"

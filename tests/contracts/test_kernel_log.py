@@ -11,7 +11,7 @@ from tests.support.waiting import until_seen
 NODE: Final = """
 query ($id: ID!) {
   computeNode(id: $id) {
-    noScheduleReasons
+    noScheduleReasons generation observedGeneration
     conditions { type status }
     faults { code kind sequence count address policy condition causedBy }
   }
@@ -51,6 +51,7 @@ async def test_faults_reach_operators_at_once_survive_restarts_and_count_once(
         node_id = await applied_node(server.operator)
         node = await seen(server.operator, node_id, [79, 45])
         assert "Xid79" in node["noScheduleReasons"]
+        assert (node["generation"], node["observedGeneration"]) == (1, 1)
         fell, removed = node["faults"]
         assert fell == {
             "code": 79,

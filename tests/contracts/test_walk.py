@@ -18,7 +18,7 @@ SEEDS: Final = (8, 10, 26, 35, 37)
 
 35 and 37 come by what a pool takes away while it is reserved, 10 and 35 by sets that are silent on a duplicate.
 """
-WAIVED: Final = ("role=", "observedGeneration=", "connectivity=disconnected")
+WAIVED: Final = ("observedGeneration=", "connectivity=disconnected")
 """What is told of a node and refuses no claim."""
 
 COUNTS: Final = "{ resource allocatable allocated reserved available }"

@@ -128,7 +128,7 @@ def test_devices_are_selected_by_their_facts(facts: dict[str, Any], fits: str) -
 
 
 def test_reasons_that_say_nothing_of_new_work_are_waived() -> None:
-    waived = ("role=unassigned", "observedGeneration=0", "connectivity=disconnected")
+    waived = ("observedGeneration=0", "connectivity=disconnected")
     assert decide(room(gpu("a"), unschedulable_reasons=waived), asked("a"), Span(NOW)) == ("a",)
     for reason in ("cordoned", "connectivity=lost", "provisionState=retired", "Xid79"):
         with pytest.raises(NoRoom, match=f"takes no new work: {reason}"):
