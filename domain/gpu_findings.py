@@ -1,4 +1,4 @@
-"""What an inventory shows to be wrong with GPUs (rules 8 and 16; the thresholds are explained in docs/architecture.md).
+"""What an inventory shows to be wrong with GPUs (rules 8 and 16; the thresholds are explained in docs/health.md).
 
 A finding that a GPU's facts do not decide is left out: what is not known neither raises nor lifts anything.
 """

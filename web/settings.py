@@ -71,7 +71,7 @@ class Settings(BaseSettings):
     remediation: bool = Field(
         default=True,
         description="Reboot nodes and reset GPUs for faults that this ends, a few of a pool at a time; see "
-        "docs/architecture.md.",
+        "docs/health.md.",
     )
     body_bytes_max: int = Field(default=32 * 2**20, ge=1024, description="Largest request body, before decompression.")
     decompressed_bytes_max: int = Field(

@@ -300,7 +300,7 @@ async def test_functions_that_come_and_go_are_no_change_of_hardware(database: Da
     await apply_pending(database, utc_now)
     async with database.transaction() as tx:
         told = await tx.fetch(
-            "select type, payload from outbox where type like 'node.inventory.%' or type like 'node.nic.%' order by sequence"
+            "select type, payload from outbox where type like any ('{node.inventory.%,node.nic.%}') order by sequence"
         )
     assert [row.type for row in told] == ["node.inventory.changed", "node.inventory.changed"]
     assert told[1].payload["changes"] == []
