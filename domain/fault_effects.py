@@ -131,7 +131,7 @@ def concerns(device_id: DeviceId, fault: NodeFault) -> bool:
 
 
 def _found(fault: NodeFault, state: HealthState, now: datetime) -> NodeFault:
-    """Find the GPU of a fault that nobody could place before, and end one whose GPU has left."""
+    """Find the GPU of a fault that nobody could place before, and end one whose place has another card now."""
     if not fault.holds or fault.scope is Scope.SWITCH:
         return fault
     if fault.device_id is None:
@@ -140,8 +140,9 @@ def _found(fault: NodeFault, state: HealthState, now: datetime) -> NodeFault:
         return replace(fault, device_id=found[0]) if len(found) == 1 else fault
     is_known = any(gpu.id == fault.device_id for gpu in state.gpus)
     is_seen_since = state.inventory_at is not None and state.inventory_at > fault.last_at
-    # A node that lost a GPU is to be rebooted all the same.
-    if is_known or fault.is_of_node or not is_seen_since:
+    is_taken = any(gpu.pci_bus_id == fault.pci and not gpu.missing for gpu in state.gpus)
+    # One that is only gone may be back; and a node that lost a GPU is to be rebooted all the same.
+    if is_known or fault.is_of_node or not is_seen_since or not is_taken or fault.pci is None:
         return fault
     return replace(fault, ended_at=now, end=FaultEnd.REPLACED)
 

@@ -182,6 +182,15 @@ def test_a_fault_ends_with_its_card_and_the_new_one_in_its_place_starts_clean() 
     assert record(after, [repeated], NOW) is None
 
 
+def test_a_gpu_that_was_gone_for_a_time_comes_back_into_its_quarantine() -> None:
+    state = _after(_state(), _told(48))
+    devices = {name: each for name, each in state.devices.items() if name != "GPU-a"}
+    gone = replace(state, devices=devices, health=(), inventory_at=NOW + timedelta(seconds=1))
+    assert settle(gone, NOW) is None
+    back = replace(gone, devices=_state().devices)
+    assert _unhealthy(written(back, settle(back, NOW))) == {"GPU-a"}
+
+
 def test_an_operators_word_stands_beside_what_a_log_told_and_both_end_with_his() -> None:
     state = _after(_state(), _told(48))
     held = written(state, put_in_quarantine(state, DeviceId("GPU-a"), NOW, by="me", reason="smoke"))
