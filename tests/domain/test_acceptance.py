@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.acceptance import (
+    ADOPTABLE_STATES,
     AcceptanceCheck,
     Adoption,
     Attempt,
@@ -231,7 +232,7 @@ def test_an_operator_begins_the_next_attempt_unless_one_is_under_way() -> None:
         assert asked(adopting, newest) is None
 
 
-@pytest.mark.parametrize("state", set(ProvisionState) - {ProvisionState.ADOPTING, ProvisionState.ADOPTED})
+@pytest.mark.parametrize("state", [each for each in ProvisionState if each not in ADOPTABLE_STATES])
 def test_a_node_that_is_elsewhere_in_its_life_is_not_adopted(state: ProvisionState) -> None:
     with pytest.raises(Conflict, match=state.value):
         next_attempt(NODE, state, Trust.PLATFORM, None)
