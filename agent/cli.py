@@ -44,7 +44,7 @@ from agent.arguments import (
 from agent.capture import capture as capture_host
 from agent.certificate import read_certificate
 from agent.client import Connection, connect
-from agent.commands.handlers import PROGRAM_SECONDS_MAX, Programs, handlers
+from agent.commands.handlers import PROGRAM_SECONDS_MAX, Programs, handlers, kinds_of
 from agent.commands.ledger import Ledger
 from agent.commands.worker import CommandWorker
 from agent.console import one_line_failures
@@ -176,8 +176,8 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         target = connection(server, token, token_file)
         options = host_options(image_dir, weights_dir, engine_dir, fabric)
         # Without an option it says that there are none: a label taken out of its configuration goes.
-        said = _Said(hostname, management_address, labels_of(label) or (), identity_certificate)
         programs = programs_of(reboot_command, gpu_reset_command, command_seconds)
+        said = _Said(hostname, management_address, labels_of(label) or (), identity_certificate, kinds_of(programs))
         machine = _this_machine(identity_key, state_dir, options, said)
         work = _Work(Timing(heartbeat=interval), programs, state_dir_or_default(state_dir), kernel_log)
         asyncio.run(_run(target, machine, work))
@@ -245,6 +245,7 @@ class _Said:
     management_address: str | None = None
     labels: tuple[Label, ...] | None = None
     certificate: Path | None = None
+    features: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +293,8 @@ class _ThisMachine(LiveHost):
             management_address=self._said.management_address,
             labels=self._said.labels,
         )
-        return msgspec.structs.replace(said, certificate=self._certificate())
+        does = UNSET if self._said.features is None else self._said.features
+        return msgspec.structs.replace(said, certificate=self._certificate(), features=does)
 
     def _certificate(self) -> Certificate | UnsetType:
         """Return what is told of it; a node whose certificate cannot be read is in the fleet all the same."""

@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Final
 
 import structlog
+from msgspec.structs import replace
 
 from agent.client import Client
 from agent.failures import AgentFailure
@@ -21,6 +22,8 @@ from domain.errors import Code
 from domain.known_faults import Key, KnownFault, places_of
 
 BEAT_SECONDS: Final = 30.0
+REPEAT_SECONDS: Final = 300.0
+"""How often all faults are told again: what is repeated changes nothing, and what was not taken then is taken now."""
 GROWTH_SECONDS: Final = 10.0
 """How often is told that known faults came again."""
 JOIN_SECONDS: Final = 0.4
@@ -60,7 +63,7 @@ class StatusReporter:
         self._said: dict[Key, KnownFault] = {}
         self._generation = self._observed = 0
         self._said_at = float("-inf")
-        self._beat_at = float("-inf")
+        self._beat_at = self._repeat_at = float("-inf")
         self._told_of: str | None = None
 
     async def run(self) -> None:
@@ -91,8 +94,11 @@ class StatusReporter:
             return self._beat_seconds
         now = self._timing.clock()
         if session_id != self._session_id:
-            self._session_id, self._said, self._beat_at = session_id, {}, now
+            self._session_id, self._beat_at = session_id, now
             self._generation, self._observed = self._agent.generation, 0
+            self._repeat_at = now
+        if now >= self._repeat_at:
+            self._said, self._repeat_at = {}, now + self._timing.jittered(REPEAT_SECONDS)
         changed = self._changed(now)
         is_beat = now >= self._beat_at
         if changed or is_beat or self._generation != self._observed:
@@ -140,17 +146,27 @@ class StatusReporter:
         )
         if (report.xids, report.conditions, report.pressure, report.observed_generation) == (None,) * 4:
             return
+        if await self._send(report):
+            return
+        # One odd line must not silence the others: what is refused alone is not taken a second time either.
+        for xid in report.xids or ():
+            await self._send(StatusReport(node_id=node_id, xids=(xid,)))
+        if report.xids:
+            await self._send(replace(report, xids=None))
+
+    async def _send(self, report: StatusReport) -> bool:
+        """Send a report; False where the server does not take its words."""
         (answer,) = await self._client.report_status([report])
         self._observed = self._generation
         if answer.error is None:
             # What it is to be now is observed with the next report, at once.
             self._generation = self._generation if answer.generation is None else answer.generation
-            return
+            return True
         refusal = refused_slot(answer.error)
         if refusal.code is not Code.INVALID_INPUT:
             raise refusal
-        # The same words will not be taken a second time.
         _log.error("status report refused", reason=str(refusal))
+        return False
 
 
 def _is_other(said: KnownFault | None, known: KnownFault) -> bool:

@@ -33,7 +33,10 @@ class HostVitals:
         found = self._sampler.sample()
         if found is None:
             return None
-        return ReportedPressure(cpu=found.cpu, memory=found.memory, io=found.io, steal=found.steal)
+        unsupported = tuple(resource.upper() for resource in found.unsupported) or None
+        return ReportedPressure(
+            cpu=found.cpu, memory=found.memory, io=found.io, steal=found.steal, unsupported=unsupported
+        )
 
     def conditions(self) -> tuple[ReportedCondition, ...] | None:
         """Look whether a reboot is asked for: a list once is a list always, so that what is over is said to be."""

@@ -41,12 +41,13 @@ class ReportedXid(Message, frozen=True, omit_defaults=True):
 
 
 class ReportedPressure(Message, frozen=True, omit_defaults=True):
-    """Percent; what is not known is left out."""
+    """Percent; what is not known is left out, what the host does not measure is named as the graph names it."""
 
     cpu: float | None = None
     memory: float | None = None
     io: float | None = None
     steal: float | None = None
+    unsupported: tuple[str, ...] | None = None
 
 
 class ReportedCondition(Message, frozen=True, omit_defaults=True):

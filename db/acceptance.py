@@ -39,6 +39,13 @@ _FACTS = f"""
 select n.id as node_id, n.tenant_id, n.trust, n.no_schedule_reasons, n.provision_state, n.role, p.agent, p.policy,
     coalesce({_HEARD}, false) as heard, i.applied is not null as has_inventory, s.content as gpus,
     a.attempt, a.state, a.checks,
+    (
+        select jsonb_object_agg(f.device_id, f.sequence) from (
+            select device_id, max(sequence)::text as sequence from node_faults
+            where node_id = n.id and boot_id = coalesce(n.boot_id, '') and "end" = 'cleared' and device_id is not null
+            group by device_id
+        ) f
+    ) as cleared,
     (select count(*) from commands c where c.node_id = n.id and c.finished_at is null) as opened
 from nodes n
 left join pools p on p.id = n.pool_id

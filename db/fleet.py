@@ -31,11 +31,13 @@ where n.pool_id = $1 and n.tenant_id = $2 and i.node_id = n.id and not i.replan
 """
 # What came under a tenant's control and was not noted yet is nobody's word any more; what changed of the pool meanwhile
 # is planned from the platform's last set.
+# Which boot a node is in that a tenant controlled is not known until its next hello.
 _SET_TRUST = """
 with was as (
-    select id, trust from nodes where tenant_id = $1 and id = $2 for update
+    select id, trust from nodes where tenant_id = $1 and id = $2 for no key update
 ), now_is as (
-    update nodes n set trust = $3 from was where n.id = was.id
+    update nodes n set trust = $3, boot_id = case when was.trust <> $4 or $3 = $4 then n.boot_id end
+    from was where n.id = was.id
 ), taken_back as (
     update node_inventory i set reported = applied, missing = '{}', replan = applied is not null
     from was where i.node_id = was.id and was.trust = $4 and $3 <> $4

@@ -26,7 +26,8 @@ from nodes n left join pools p on p.id = n.pool_id left join node_inventory i on
 """
 _NODES: Final = f"{_FACTS} where n.id = any ($1) order by n.id"
 _OF_TENANTS: Final = f"""
-{_FACTS} where (n.tenant_id, n.id) in (select * from unnest($1::text[], $2::text[])) order by n.id
+{_FACTS} where (n.tenant_id, n.id) in (select * from unnest($1::text[], $2::text[])) and n.provision_state <> 'retired'
+order by n.id
 """  # noqa: S608 - text of ours
 _LOCK: Final = " for no key update of n"
 _TURN: Final = """
@@ -51,7 +52,7 @@ async def health_states(tx: Transaction, node_ids: Sequence[NodeId], *, locked: 
 async def health_states_of(
     tx: Transaction, nodes: Sequence[tuple[TenantId, NodeId]], *, locked: bool
 ) -> dict[NodeId, HealthState]:
-    """Return the same of those nodes that their tenant has."""
+    """Return the same of those nodes that their tenant has and that are not retired."""
     tenants, ids = [tenant_id for tenant_id, _ in nodes], [node_id for _, node_id in nodes]
     return await _states(tx, await tx.fetch(_OF_TENANTS + _LOCK if locked else _OF_TENANTS, tenants, ids))
 

@@ -48,6 +48,10 @@ _HOLDING: Final = """
 select distinct node_id from node_faults
 where condition is not null and ended_at is null and node_id > $1 order by node_id limit $2
 """
+_RAISED: Final = """
+select node_id, array_agg(distinct condition) as types from node_faults
+where node_id = any ($1) and condition is not null and ended_at is null group by node_id
+"""
 _PRUNE: Final = """
 delete from node_faults f where (f.node_id, f.boot_id, f.key) in (
     select o.node_id, o.boot_id, o.key from node_faults o join nodes n on n.id = o.node_id
@@ -99,3 +103,8 @@ async def prune_faults(tx: Transaction, before: datetime) -> None:
 async def nodes_with_faults(tx: Transaction, after: str, limit: int) -> list[NodeId]:
     """Return the next nodes after an id, of whatever tenant, of which a fault holds."""
     return [NodeId(row.node_id) for row in await tx.fetch(_HOLDING, after, limit)]
+
+
+async def raised_types(tx: Transaction, node_ids: Sequence[NodeId]) -> dict[str, frozenset[str]]:
+    """Return the types of conditions that faults raise now, of those nodes of which one holds."""
+    return {row.node_id: frozenset(row.types) for row in await tx.fetch(_RAISED, list(node_ids))}

@@ -30,6 +30,10 @@ with said as materialized (
 )
 update nodes n set observed_generation = s.generation from said s where n.id = s.id
 """
+_OBSERVING = """
+select n.id from unnest($1::text[], $2::text[], $3::int[]) i (tenant_id, id, generation)
+join nodes n using (tenant_id, id) where n.observed_generation <> i.generation
+"""
 _NEXT = "select id from nodes where id > $1 and provision_state <> 'retired' and trust <> $3 order by id limit $2"
 _FACTS = """
 select n.id as node_id, n.tenant_id, n.trust, n.no_schedule_reasons, n.generation, n.observed_generation, n.units,
@@ -60,6 +64,12 @@ async def set_units(tx: Transaction, tenant_id: TenantId, node_id: NodeId, units
     """Replace what is to run on a node; False when the tenant has no such node."""
     document = [{"kind": unit.kind, "version": unit.version} for unit in units]
     return await tx.value(_SET, tenant_id, node_id, document) is not None
+
+
+async def observing(tx: Transaction, observed: Mapping[tuple[TenantId, NodeId], int]) -> list[NodeId]:
+    """Return the nodes of which that would be written, for whoever locks more nodes than these."""
+    tenants, nodes = [tenant_id for tenant_id, _ in observed], [node_id for _, node_id in observed]
+    return [NodeId(row.id) for row in await tx.fetch(_OBSERVING, tenants, nodes, list(observed.values()))]
 
 
 async def save_observed(tx: Transaction, observed: Mapping[tuple[TenantId, NodeId], int]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from db.database import Transaction
 from db.declared.nodes import NODES, NodeQuery
@@ -14,7 +15,9 @@ from domain.hardware import Hardware
 from domain.ids import NodeId, TenantId
 from domain.node import ProvisionState, generation_at_join
 
-_UPSERT = """
+# What a tenant's machine says of its agent and its boot decides nothing (rule 9).
+_OURS: Final = "case when nodes.trust = 'tenant-controlled' then nodes.{0} else excluded.{0} end"
+_UPSERT = f"""
 insert into nodes (
     id, tenant_id, identity_key, hostname, display_name, management_address, agent_version, protocol, features,
     boot_id, provision_state, generation, role
@@ -24,12 +27,12 @@ on conflict (tenant_id, identity_key) do update set
     hostname = coalesce(excluded.hostname, nodes.hostname),
     display_name = coalesce(excluded.display_name, nodes.display_name),
     management_address = coalesce(excluded.management_address, nodes.management_address),
-    agent_version = excluded.agent_version,
-    protocol = excluded.protocol,
-    features = excluded.features,
-    boot_id = coalesce(excluded.boot_id, nodes.boot_id)
+    agent_version = {_OURS.format("agent_version")},
+    protocol = {_OURS.format("protocol")},
+    features = {_OURS.format("features")},
+    boot_id = coalesce({_OURS.format("boot_id")}, nodes.boot_id)
 returning id
-"""
+"""  # noqa: S608 - text of ours
 _SESSION = """
 insert into node_liveness (node_id, tenant_id, session_id, last_seen_at) values ($1, $2, $3, now())
 on conflict (node_id) do update set session_id = excluded.session_id

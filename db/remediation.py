@@ -1,5 +1,6 @@
 """Remediation: which nodes need it, what decides it of them, and its runs."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,7 +8,7 @@ from typing import Any, Final
 
 from db.connections import Row
 from db.database import Transaction
-from domain.command_kinds import GPU_RESET, NODE_REBOOT
+from domain.command_kinds import GPU_RESET, KINDS, NODE_REBOOT
 from domain.commands import OPEN_MAX, CommandState
 from domain.device_health import HealthSource
 from domain.disruption import BREAKER_WINDOW, PoolDisruption
@@ -22,7 +23,9 @@ PENDING_RESET: Final = "RowRemapPending"
 """The condition from inventories that a GPU reset ends."""
 NODES_MAX: Final = 1000
 """Nodes of one pool that are looked at; those whose run is open come first, then those that need it longest."""
-_RUNS_EACH: Final = 10
+_NUMBER: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+_RUNS_EACH: Final = 200
+"""Of a node: with eight GPUs a day of runs that did not help, and more than that is left to an operator."""
 
 # What needs remediation, or is being remedied: as little as that is.
 _NOTED = """
@@ -78,7 +81,7 @@ select from {0} h where h.node_id = n.id and not isempty(h.during)
     and coalesce(lower(h.during), '-infinity') <= clock_timestamp() + $3
 """
 _FACTS = f"""
-select n.id, n.tenant_id, n.boot_id, n.trust, n.provision_state, n.maintenance,
+select n.id, n.tenant_id, n.boot_id, n.trust, n.provision_state, n.maintenance, n.features,
     coalesce(l.last_seen_at > now() - make_interval(secs => $2), false) as is_connected,
     exists ({_HELD.format("allocations")}) or exists ({_HELD.format("bookings")}) as is_held,
     (
@@ -103,7 +106,8 @@ order by since, condition, device_id
 """
 # An inventory is of after a command when it was applied after it, or is the very one that its agent then collected.
 _RUNS = """
-select r.*, c.state as command_state, c.reason as command_reason, c.finished_at as command_finished_at,
+select r.*, c.state as command_state, c.reason as command_reason, c.started_at as command_started_at,
+    c.finished_at as command_finished_at, c.result ->> 'upTo' as up_to,
     coalesce(i.missing = '{}' and i.applied = i.reported and not i.replan and (
         i.applied_at > c.finished_at or i.applied_digest = c.result ->> 'digest'
     ), false) as is_seen,
@@ -234,6 +238,7 @@ def _candidate(row: Row, needs: Sequence[Row], runs: Sequence[Row]) -> Candidate
         in_maintenance=row.maintenance,
         is_held=row.is_held,
         is_commanded=row.is_commanded,
+        does=frozenset(row.features) if KINDS.keys() & set(row.features) else None,
         needs=tuple(_need(each) for each in needs),
         runs=tuple(_run(each) for each in runs),
         progress=None if followed is None else _progress(followed),
@@ -279,7 +284,14 @@ def _progress(row: Row) -> Progress | None:
     return Progress(
         state=CommandState(row.command_state),
         reason=row.command_reason,
+        started_at=row.command_started_at,
         finished_at=row.command_finished_at,
         is_seen=row.is_seen,
         is_healthy=row.is_healthy,
+        up_to=_number(row.up_to),
     )
+
+
+def _number(text: str | None) -> int | None:
+    """Return a number of an agent's result, None for what is none."""
+    return int(text) if text is not None and _NUMBER.fullmatch(text) else None

@@ -17,7 +17,7 @@ _NODES = """
 select n.id as node_id, n.tenant_id, n.trust, n.no_schedule_reasons, p.pool_class
 from unnest($1::text[], $2::text[]) i (tenant_id, id) join nodes n using (tenant_id, id)
 left join pools p on p.id = n.pool_id
-order by n.id
+where n.provision_state <> 'retired' order by n.id
 """
 # In order of their ids, so that batches that name the same nodes take turns.
 _LOCKED = f"{_NODES} for no key update of n"

@@ -91,6 +91,8 @@ class Adoption:
     gpus_expected: int | None
     gpus_found: int | None
     has_inventory: bool
+    cleared: Mapping[str, str]
+    """Of GPUs the place in this boot's kernel log up to which an operator called their faults over."""
     opened: int
     """Commands of the node that are not finished."""
     attempt: Attempt | None
@@ -204,10 +206,14 @@ def _begin(adoption: Adoption, number: int, now: datetime) -> Starts | Passes | 
 
 def _request(adoption: Adoption, number: int, kind: str, now: datetime) -> CommandRequest:
     expected = adoption.gpus_found if adoption.gpus_expected is None else adoption.gpus_expected
+    payload: dict[str, JsonValue] = {}
+    if kind == DIAG_NVML:
+        payload |= {} if expected is None else {"gpuCount": expected}
+        payload |= {"cleared": dict(adoption.cleared)} if adoption.cleared else {}
     return CommandRequest(
         node_id=adoption.node_id,
         kind=kind,
-        payload={"gpuCount": expected} if kind == DIAG_NVML and expected is not None else {},
+        payload=payload,
         key=f"acceptance:{adoption.node_id}:{number}:{kind}",
         not_after=now + START_WITHIN,
     )

@@ -22,6 +22,7 @@ UNSUPPORTED: Final = "unsupported"
 """The reason of an agent that cannot do what it is told."""
 
 _PLACE: Final = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
+Place = Annotated[str, Meta(pattern=r"^-?[0-9]{1,19}\Z")]
 # It may become an argument of a program: no leading dash, no blank.
 DeviceName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\Z")]
 
@@ -31,9 +32,13 @@ class Payload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="c
 
 
 class DiagNvml(Payload, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """How many GPUs are to be found; left out, as many as answer."""
+    """How many GPUs are to be found; left out, as many as answer.
+
+    `cleared` says of GPUs up to which place in this boot's kernel log an operator called their faults over.
+    """
 
     gpu_count: Annotated[int, Meta(ge=0, le=256)] | None = None
+    cleared: Annotated[dict[str, Place], Meta(max_length=256)] = {}
 
 
 class DiagDcgm(Payload, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):

@@ -10,7 +10,7 @@ from typing import Final
 
 from domain import events
 from domain.conditions import NAMED_MAX, ConditionStatus, Observed, up_to
-from domain.device import Device, DeviceClass
+from domain.device import Device, DeviceClass, is_place_id
 from domain.device_conditions import SEVERAL, device_conditions
 from domain.device_health import (
     MESSAGE_LENGTH_MAX,
@@ -134,7 +134,7 @@ def _found(fault: NodeFault, state: HealthState, now: datetime) -> NodeFault:
     """Find the GPU of a fault that nobody could place before, and end one whose place has another card now."""
     if not fault.holds or fault.scope is Scope.SWITCH:
         return fault
-    if fault.device_id is None:
+    if fault.device_id is None or _is_renamed(fault.device_id, state):
         is_present = fault.boot_id in {"", state.boot_id}
         found = [gpu.id for gpu in state.gpus if is_present and fault.pci is not None and gpu.pci_bus_id == fault.pci]
         return replace(fault, device_id=found[0]) if len(found) == 1 else fault
@@ -145,6 +145,11 @@ def _found(fault: NodeFault, state: HealthState, now: datetime) -> NodeFault:
     if is_known or fault.is_of_node or not is_seen_since or not is_taken or fault.pci is None:
         return fault
     return replace(fault, ended_at=now, end=FaultEnd.REPLACED)
+
+
+def _is_renamed(device_id: DeviceId, state: HealthState) -> bool:
+    """Say whether a GPU was known by its place alone, and is no more: it has a name now."""
+    return is_place_id(device_id, state.standing.node_id) and device_id not in state.devices
 
 
 def _plan(state: HealthState, faults: Iterable[NodeFault], stands: Sequence[DeviceHealth]) -> HealthPlan:

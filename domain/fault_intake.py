@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from domain.device import fact
+from domain.device import fact, is_place_id
 from domain.fault_effects import HealthChange, HealthState, settle
 from domain.fault_scan import SeenFault
 from domain.ids import DeviceId
@@ -21,7 +21,8 @@ from domain.xid_rules import XidPolicy
 from domain.xid_verdict import Circumstances, judge
 
 FAULTS_MAX: Final = 1024
-"""Of one boot of a node; what comes beyond them is kept only where it raises something."""
+"""Of one boot of a node; beyond them only those are kept that raise something, and of one code they are one."""
+_ELSEWHERE: Final = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,19 +55,36 @@ def take(
         boot_id = each.boot_id or state.boot_id or ""
         if state.boot_id is not None and boot_id != state.boot_id:
             continue
+        key = _key(each)
         placed = _placed(each, state)
-        name = (boot_id, _key(placed))
+        if (boot_id, key) not in rows and len(rows) >= FAULTS_MAX:
+            placed = replace(placed, fault=replace(placed.fault, address=_ELSEWHERE, pci=None), device_id=None)
+            key = _key(placed)
+        name = (boot_id, key)
         before = rows.get(name)
-        is_same_gpu = before is None or placed.device_id in {None, before.device_id} or before.device_id is None
-        if before is not None and is_same_gpu and placed.sequence <= before.sequence:
+        is_same_gpu = before is None or _is_one_gpu(placed.device_id, before.device_id, state)
+        if before is not None and is_same_gpu and placed.sequence <= before.sequence and not _is_refuted(before, state):
             continue
-        after = _row(placed, boot_id, before if is_same_gpu else None, state, now)
+        after = _row(placed, key, boot_id, state, now)
+        after = _after(before, after) if before is not None and is_same_gpu else after
         if before is None and not after.holds and len(rows) >= FAULTS_MAX:
             continue
         rows[name] = write[name] = after
         if before is None or not is_same_gpu or _says_otherwise(before, after):
             told[name] = after
     return tuple(write.values()), tuple(told.values())
+
+
+def _is_one_gpu(told: DeviceId | None, known: DeviceId | None, state: HealthState) -> bool:
+    """Say whether two faults in one place are of one GPU: one that was known by its place alone may have a name now."""
+    if told is None or known is None or told == known:
+        return True
+    return is_place_id(known, state.standing.node_id)
+
+
+def _is_refuted(before: NodeFault, state: HealthState) -> bool:
+    """Say whether a reboot ended a fault of the very boot that the node is in again: it was another machine's."""
+    return before.end is FaultEnd.REBOOTED and before.boot_id == state.boot_id
 
 
 def _placed(told: ToldFault, state: HealthState) -> ToldFault:
@@ -85,7 +103,7 @@ def _placed(told: ToldFault, state: HealthState) -> ToldFault:
 
 
 def _key(told: ToldFault) -> str:
-    """Tell a fault from the others of its boot: two that nobody can place are two."""
+    """Tell a fault from the others of its boot as it is told, whatever is found of it: two without a place are two."""
     fault = told.fault
     place = fault.place or told.device_id or f"?{told.sequence}/{_digest(fault.message)}"
     unit = fault.nvlink.unit if fault.nvlink is not None else None
@@ -100,13 +118,13 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
 
 
-def _row(told: ToldFault, boot_id: str, before: NodeFault | None, state: HealthState, now: datetime) -> NodeFault:
+def _row(told: ToldFault, key: str, boot_id: str, state: HealthState, now: datetime) -> NodeFault:
     seen = SeenFault(number=0, line=0, fault=told.fault, boot_id=boot_id or None)
     verdict = judge(seen, _circumstances(told, state))
     is_over = verdict.policy is XidPolicy.CLEAR
-    row = NodeFault(
+    return NodeFault(
         boot_id=boot_id,
-        key=_key(told),
+        key=key,
         kind=told.fault.kind,
         code=told.fault.code,
         address=told.fault.address,
@@ -131,7 +149,6 @@ def _row(told: ToldFault, boot_id: str, before: NodeFault | None, state: HealthS
         ended_at=now if is_over else None,
         end=FaultEnd.RECOVERED if is_over else None,
     )
-    return row if before is None else _after(before, row)
 
 
 def _after(before: NodeFault, row: NodeFault) -> NodeFault:

@@ -35,7 +35,8 @@ class NodeState:
 
     `applied` maps section names to the hashes of the last applied set (None: nothing was applied yet), `sections`
     holds its documents. `waits` is what the last plan of its devices waits for, `health` holds their faults, `labels`
-    are those from its inventory, `accepted_gpus` is how many GPUs it had when it was last accepted.
+    are those from its inventory, `accepted_gpus` is how many GPUs it had when it was last accepted. `raised_by_faults`
+    are the types of conditions that faults of its kernel log raise now.
     """
 
     node_id: NodeId
@@ -51,6 +52,7 @@ class NodeState:
     images: tuple[CachedImage, ...] = ()
     accepted_gpus: int | None = None
     health: tuple[DeviceHealth, ...] = ()
+    raised_by_faults: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,10 +175,12 @@ def _said(state: NodeState, report: Report, plan: DevicePlan, hardware: Hardware
     """Return what the report says of the node's conditions."""
     contested = conflict_observed(hardware, report.key_holders)
     expected = expected_gpus(report.gpus_in_policy, state.accepted_gpus)
+    of_devices = device_conditions(plan.health.stands, (each.health for each in plan.health.ended))
     return (
         *inventory_conditions(report.sections, plan.conflicts, contested),
         *gpu_count_mismatch(section_of(report.sections, GpusSection), expected),
-        *device_conditions(plan.health.stands, (each.health for each in plan.health.ended)),
+        # What a fault of the kernel log raises too is settled with all that it does (`domain.fault_effects`).
+        *(each for each in of_devices if each.type not in state.raised_by_faults),
     )
 
 

@@ -27,6 +27,12 @@ def clear(
     )
 
 
+def clear_node(state: HealthState, now: datetime, *, by: str, reason: str | None) -> HealthChange | None:
+    """End all faults that a node's kernel log told, also those of GPUs that nobody can name."""
+    over = end_faults(state.faults, lambda _: True, FaultEnd.CLEARED, now)
+    return settle(state, now, write=(replace(fault, note=_noted(fault.note, by, reason)) for fault in over))
+
+
 def put_in_quarantine(
     state: HealthState, device_id: DeviceId, now: datetime, *, by: str, reason: str
 ) -> HealthChange | None:

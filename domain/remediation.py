@@ -40,9 +40,12 @@ class Progress:
 
     state: CommandState
     reason: str | None
+    started_at: datetime | None
     finished_at: datetime | None
     is_seen: bool
     is_healthy: bool
+    up_to: int | None = None
+    """The place in the kernel log at which the GPU was reset; what stands later there came after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ class Candidate:
     in_maintenance: bool
     is_held: bool
     is_commanded: bool
+    does: frozenset[str] | None = None
+    """The kinds of commands that its agent does; None where it is too old to say."""
     needs: tuple[Need, ...] = ()
     runs: tuple[Run, ...] = ()
     progress: Progress | None = None
@@ -136,7 +141,7 @@ def decide(candidate: Candidate, now: datetime) -> Step | None:
         return Outlived(outlived)
     if candidate.in_maintenance:
         return None
-    needs = [need for need in candidate.needs if need.remedy in COMMANDS]
+    needs = [need for need in candidate.needs if need.remedy in COMMANDS and _can(candidate, need.remedy)]
     due = [need for need in needs if not is_settling(need, candidate.runs, now)]
     for need in due:
         tried = uncleared_runs(need, candidate.runs)
@@ -148,17 +153,34 @@ def decide(candidate: Candidate, now: datetime) -> Step | None:
 def is_cleared(fault: NodeFault, run: Run, candidate: Candidate) -> bool:
     """Say whether a run that succeeded ended a fault: one of its GPU, or of another boot than the present one.
 
-    What was told after its command had ended came after it.
+    What the log told after the GPU was reset came after it, whenever the agent says that it is done.
     """
-    done_at = candidate.progress.finished_at if candidate.progress is not None else None
-    was_before = done_at is not None and fault.last_at <= done_at
+    progress = candidate.progress
+    if candidate.boot_id is not None and run.remedy is XidRemedy.REBOOT:
+        return fault.boot_id != candidate.boot_id
+    if progress is None:
+        return False
     if run.remedy is XidRemedy.REBOOT:
-        return was_before if candidate.boot_id is None else fault.boot_id != candidate.boot_id
-    return was_before and fault.device_id == run.device_id and not fault.is_of_node
+        return progress.finished_at is not None and fault.last_at <= progress.finished_at
+    if fault.device_id != run.device_id or fault.is_of_node:
+        return False
+    if progress.up_to is not None:
+        return fault.sequence <= progress.up_to
+    return progress.started_at is not None and fault.last_at <= progress.started_at
+
+
+def _is_outlived(run: Run, candidate: Candidate) -> bool:
+    """Say whether the node is in another boot than a run began in, whoever rebooted it."""
+    return run.boot_id is not None and candidate.boot_id not in {None, run.boot_id}
 
 
 def _is_over(need: Need, boot_id: str | None) -> bool:
     return None not in {need.boot_id, boot_id} and need.boot_id != boot_id
+
+
+def _can(candidate: Candidate, remedy: XidRemedy) -> bool:
+    """Say whether the node's agent does what a remedy asks for: what it cannot do is no run that failed."""
+    return candidate.does is None or COMMANDS[remedy] in candidate.does
 
 
 def _beginning(needs: Sequence[Need], runs: Sequence[Run]) -> Begin:
@@ -178,12 +200,14 @@ def _follow(candidate: Candidate, run: Run, now: datetime) -> Finish | None:
     if not candidate.is_ours:
         return Finish(run, RemediationState.CANCELLED, NOT_OURS)
     progress = candidate.progress
-    if progress is None or progress.state in OPEN:
+    if progress is None or progress.state is CommandState.RUNNING:
         return None
-    # Whoever rebooted it: the boot of its faults is over.
-    is_other_boot = run.boot_id is not None and candidate.boot_id not in {None, run.boot_id}
-    if run.remedy is XidRemedy.REBOOT and is_other_boot:
-        return Finish(run, RemediationState.SUCCEEDED)
+    is_waiting = progress.state in OPEN
+    # Whoever rebooted it: the boot of its faults is over, and a command that still waits is called off.
+    if _is_outlived(run, candidate) and (is_waiting or run.remedy is XidRemedy.REBOOT):
+        return Finish(run, RemediationState.SUCCEEDED, BOOT_OVER if is_waiting else None)
+    if is_waiting:
+        return None
     if progress.state is CommandState.SUCCEEDED:
         return _confirm(run, progress, now)
     state = RemediationState.CANCELLED if progress.state is CommandState.CANCELLED else RemediationState.FAILED

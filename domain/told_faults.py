@@ -71,7 +71,7 @@ def fault_of_condition(
 
 def _told(place: str, given: GivenFault) -> ToldFault:
     for name, value, least, most in (
-        ("code", given.code, 1, CODE_MAX),
+        ("code", given.code, 0, CODE_MAX),
         ("causedBy", given.caused_by, 1, CODE_MAX),
         ("gi", given.gi, 0, _INSTANCE_MAX),
         ("ci", given.ci, 0, _INSTANCE_MAX),

@@ -109,6 +109,7 @@ async def _steps(tx: Transaction, nodes: Sequence[NodeId], now: datetime) -> lis
             gpus_expected=None if policy is None else policy.expect.gpu_count,
             gpus_found=_gpus(row.gpus),
             has_inventory=row.has_inventory,
+            cleared=row.cleared or {},
             opened=row.opened,
             attempt=attempts[row.node_id],
             commands=commands,

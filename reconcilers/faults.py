@@ -23,20 +23,28 @@ _LOCK: Final = 0x666C_6565_7405
 def faults(database: Database, now: Callable[[], datetime]) -> Reconciler:
     """Make the reconciler; of many processes one works at a time."""
 
-    async def changes(tx: Transaction, nodes: Sequence[NodeId], *, locked: bool) -> list[tuple[Standing, HealthChange]]:
-        states = await health_states(tx, nodes, locked=locked)
-        decided = [(state.standing, settle(state, now())) for state in states.values()]
-        return [(standing, change) for standing, change in decided if change is not None]
-
-    async def settle_all(tx: Transaction, nodes: Sequence[NodeId]) -> int:
-        found = await changes(tx, nodes, locked=False)
-        if not found:
-            return 0
-        decided = await changes(tx, [standing.node_id for standing, _ in found], locked=True)
-        await save_health_changes(tx, decided)
-        return len(decided)
+    async def settle_page(tx: Transaction, nodes: Sequence[NodeId]) -> int:
+        return await settle_faults(tx, nodes, now())
 
     async def activate() -> Activation:
-        return Activation(await sweep(database, _LOCK, nodes_with_faults, settle_all), more=False)
+        return Activation(await sweep(database, _LOCK, nodes_with_faults, settle_page), more=False)
 
     return Reconciler("faults", activate, PAUSE_SECONDS)
+
+
+async def settle_faults(tx: Transaction, nodes: Sequence[NodeId], now: datetime) -> int:
+    """Write what the faults of nodes do as the nodes are; returns of how many. Only nodes that change are locked."""
+    found = await _changes(tx, nodes, now, locked=False)
+    if not found:
+        return 0
+    decided = await _changes(tx, [standing.node_id for standing, _ in found], now, locked=True)
+    await save_health_changes(tx, decided)
+    return len(decided)
+
+
+async def _changes(
+    tx: Transaction, nodes: Sequence[NodeId], now: datetime, *, locked: bool
+) -> list[tuple[Standing, HealthChange]]:
+    states = await health_states(tx, nodes, locked=locked)
+    decided = [(state.standing, settle(state, now)) for state in states.values()]
+    return [(standing, change) for standing, change in decided if change is not None]

@@ -31,6 +31,7 @@ from domain.inventory import InventoryOutcome, Unchanged
 from domain.node import Trust
 from domain.second_machine import WHY, SecondMachine, second_machine
 from domain.trust import is_advisory, marked, take_report
+from reconcilers.faults import settle_faults
 from reconcilers.inventory_claims import Claim, key_holders, load_claims, other_holders
 from reconcilers.inventory_writes import Decision, save_decisions
 from reconcilers.loop import Activation, Reconciler
@@ -143,6 +144,10 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
         standing.append(Applied(claim.node_id, digest, snapshot_id, waits))
     await save_decisions(tx, decisions)
     await store.mark_applied(tx, standing, GPU_MODELS_VERSION)
+    # What faults of the kernel log do to the devices as they are now commits with them.
+    failing = [each.claim.node_id for each in decisions if each.claim.state.raised_by_faults]
+    if failing:
+        await settle_faults(tx, failing, now)
 
 
 async def _refuse(tx: Transaction, claim: Claim, refused: SecondMachine) -> None:

@@ -13,6 +13,7 @@ from db.bookings import booked_of_nodes
 from db.connections import Row
 from db.database import Transaction
 from db.fleet import pools_of_nodes
+from db.node_faults import raised_types
 from domain.compute_gpus import without_display_adapters
 from domain.device_plan import Waits
 from domain.devices import DeviceClass, hardware_of
@@ -71,6 +72,7 @@ async def load_claims(tx: Transaction, rows: list[Row]) -> list[Claim]:
     booked = await booked_of_nodes(tx, node_ids)
     images = await image_store.images_of_nodes(tx, node_ids)
     health = await health_store.health_of_nodes(tx, node_ids)
+    raised = await raised_types(tx, node_ids)
     # In a statement after the claim's, which sees what was committed while the claim waited for its rows.
     pools = {row.node_id: _pool(row) for row in await pools_of_nodes(tx, node_ids)}
     reported = {NodeId(row.node_id): sections(NodeId(row.node_id), row.reported) for row in rows}
@@ -98,6 +100,7 @@ async def load_claims(tx: Transaction, rows: list[Row]) -> list[Claim]:
                 images=tuple(images[row.node_id]),
                 accepted_gpus=row.accepted_gpus,
                 health=tuple(health[row.node_id]),
+                raised_by_faults=raised.get(row.node_id, frozenset()),
             ),
             Report(
                 hashes=row.reported,

@@ -143,8 +143,7 @@ async def _outlive(tx: Transaction, candidate: Candidate, step: Outlived, now: d
 
 async def _finish(tx: Transaction, candidate: Candidate, step: Finish, now: datetime) -> None:
     run = replace(step.run, state=step.state, reason=step.reason, finished_at=now)
-    if run.state is RemediationState.CANCELLED:
-        await _call_off(tx, run, now)
+    await _call_off(tx, run, now)
     await store.save_run(tx, run)
     await _mark(tx, run, Observed(CONDITION, ConditionStatus.FALSE), now)
     if run.state is RemediationState.SUCCEEDED:
@@ -210,6 +209,7 @@ async def _issue(tx: Transaction, run: Run, now: datetime) -> CommandId:
 
 
 async def _call_off(tx: Transaction, run: Run, now: datetime) -> None:
+    """Cancel the command of a run that is over where the node has not begun it."""
     command = await lock_command(tx, run.tenant_id, run.command_id) if run.command_id is not None else None
     if command is not None and command.state in {CommandState.PENDING, CommandState.ACKNOWLEDGED}:
         await save_steps(tx, [(command, cancel(command, run.reason, now))], by=ISSUER)

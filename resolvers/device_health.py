@@ -8,8 +8,8 @@ from db.health_states import health_states_of, node_of_device, save_health_chang
 from domain.access import Permission
 from domain.errors import NotFound
 from domain.fault_effects import HealthChange, HealthState
-from domain.ids import DeviceId, NodeId, TenantId
-from domain.operator_health import clear, put_in_quarantine
+from domain.ids import DeviceId, NodeId, TenantId, has_prefix
+from domain.operator_health import clear, clear_node, put_in_quarantine
 from domain.texts import given_text, required_text
 from resolvers import reading
 from resolvers.context import Context
@@ -26,6 +26,23 @@ async def clear_device_health(context: Context, device_id: str, reason: str | No
     given_text("reason", reason)
     by = reading.viewer(context).name
     return await _decide(context, device_id, lambda state, device, now: clear(state, device, now, by=by, reason=reason))
+
+
+async def clear_node_faults(context: Context, node_id: str, reason: str | None) -> One:
+    """End all faults that a node's kernel log told; raises NotFound."""
+    tenant_id = context.require(Permission.OPERATE)
+    given_text("reason", reason)
+    by = reading.viewer(context).name
+    async with context.transaction() as tx:
+        known = has_prefix(node_id, "node")
+        states = await health_states_of(tx, [(tenant_id, NodeId(node_id))], locked=True) if known else {}
+        state = states.get(NodeId(node_id))
+        if state is None:
+            raise NotFound(f"no node {node_id[:64]!r}")
+        change = clear_node(state, context.services.now(), by=by, reason=reason)
+        if change is not None:
+            await save_health_changes(tx, [(state.standing, change)])
+    return reading.node(context, node_id)
 
 
 async def quarantine_device(context: Context, device_id: str, reason: str) -> One:

@@ -10,7 +10,7 @@ from db.database import Database, Transaction
 from db.health_states import health_states_of, save_health_changes
 from db.inventory import HashReport, record_reports
 from db.liveness import SignOfLife, hear
-from db.node_spec import save_observed
+from db.node_spec import observing, save_observed
 from db.standings import lock_nodes, save_changes, standings_of
 from domain.fault_effects import HealthChange
 from domain.fault_intake import ToldFault, record
@@ -75,7 +75,13 @@ async def _take(tx: Transaction, reports: Sequence[StatusReport], now: datetime)
     failing = [report for report in reports if report.faults]
     changing = await _changes(tx, speaking, now, locked=False) if speaking else []
     worsening = await _worsened(tx, failing, now, locked=False) if failing else []
+    observed = {
+        (report.sign.tenant_id, report.node_id): report.observed_generation
+        for report in reports
+        if report.observed_generation is not None
+    }
     ids = {standing.node_id for standing, _ in (*changing, *worsening)}
+    ids.update(await observing(tx, observed) if observed else ())
     if ids:
         # All of them before any is decided again: whoever takes several nodes takes them in the order of their ids.
         await lock_nodes(tx, ids)
@@ -83,13 +89,8 @@ async def _take(tx: Transaction, reports: Sequence[StatusReport], now: datetime)
         await save_health_changes(
             tx, await _worsened(tx, [each for each in failing if each.node_id in ids], now, locked=True)
         )
-    observed = {
-        (report.sign.tenant_id, report.node_id): report.observed_generation
-        for report in reports
-        if report.observed_generation is not None
-    }
-    if observed:
-        await save_observed(tx, observed)
+        if observed:
+            await save_observed(tx, observed)
     # After the nodes: whoever locks a node and its liveness locks the node first.
     return {NodeId(row.node_id): row for row in await hear(tx, [report.sign for report in reports])}
 

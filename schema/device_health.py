@@ -5,6 +5,8 @@ from typing import Annotated, cast
 import strawberry
 
 from resolvers import device_health as cases
+from schema.arguments import Id
+from schema.compute_node import ComputeNode
 from schema.device import Device
 from schema.objects import Info
 
@@ -28,6 +30,18 @@ class DeviceHealthMutations:
     ) -> Device:
         """Clear a device."""
         return cast("Device", await cases.clear_device_health(info.context, device_id, reason))
+
+    @strawberry.mutation(
+        description="Say that all that a node's kernel log told to be wrong is over, also of GPUs that nobody can name."
+    )
+    async def clear_node_faults(
+        self,
+        info: Info,
+        id: Id,  # noqa: A002 - as the contract's mutations of nodes have it
+        reason: Annotated[str | None, strawberry.argument(description="Why, for people.")] = None,
+    ) -> ComputeNode:
+        """Clear a node."""
+        return cast("ComputeNode", await cases.clear_node_faults(info.context, id, reason))
 
     @strawberry.mutation(
         description="Take a device with its parts out of placement until it is cleared; who has it keeps it."

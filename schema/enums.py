@@ -19,6 +19,7 @@ from domain.labels import LabelSource
 from domain.node import Connectivity, InventoryState, NodeRole, NodeState, Power, ProvisionState, Trust
 from domain.node_fault import FaultEnd
 from domain.pool import PoolAgent, PoolClass, Sharing, SiteKind
+from domain.pressure import Pressure
 from domain.remediation_run import RemediationState
 from domain.xid_rules import Severity, XidClass, XidPolicy, XidRemedy
 from domain.xid_verdict import Scope
@@ -56,6 +57,7 @@ strawberry.enum(AcceptanceCheckState, name="AcceptanceCheckState", description="
 for _enum, _description in _DESCRIPTIONS.items():
     strawberry.enum(_enum, description=_description)
 strawberry.enum(FaultKind, name="XidKind", description="Which of the driver's lines told of a fault.")
+strawberry.enum(Pressure, name="PressureKind", description="What of a host's pressure is measured.")
 strawberry.enum(Scope, name="XidScope", description="What a fault of the kernel log touches.")
 strawberry.enum(Severity, name="XidSeverity", description="How severe a row of the NVLink 5 table is.")
 strawberry.enum(InventoryChangeType, name="InventoryChangeType", description="What kind of difference a change is.")
@@ -82,6 +84,7 @@ __all__ = [
     "PoolAgent",
     "PoolClass",
     "Power",
+    "Pressure",
     "ProvisionState",
     "RemediationState",
     "Scope",

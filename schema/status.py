@@ -4,10 +4,9 @@ from datetime import datetime
 
 import strawberry
 
-from domain.pressure import Pressure
 from domain.told_faults import GivenFault
 from resolvers.statuses import GivenCondition, GivenStatus
-from schema.enums import ConditionStatus, FaultKind
+from schema.enums import ConditionStatus, FaultKind, Pressure
 from schema.scalars import BigInt
 from schema.slots import SlotError
 
@@ -83,10 +82,14 @@ class PressureInput:
     )
     memory: float | None = strawberry.field(default=None, description="PSI's `some avg10` of memory.")
     io: float | None = strawberry.field(default=None, description="PSI's `some avg10` of disks.")
+    unsupported: list[Pressure] | None = strawberry.field(
+        default=None, description="What the host does not measure, as without PSI: of that there is no pressure."
+    )
 
     def given(self) -> dict[Pressure, float | None]:
-        """Return the pressure as the use case takes it."""
-        return {each: getattr(self, each) for each in Pressure}
+        """Return the pressure as the use case takes it: of what is not measured there is none (rule 11)."""
+        none = dict.fromkeys(map(Pressure, self.unsupported or ()), 0.0)
+        return {each: none.get(each) if getattr(self, each) is None else getattr(self, each) for each in Pressure}
 
 
 @strawberry.input(description="What a node says of itself beside its inventory; what is left out stays as it is.")

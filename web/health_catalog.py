@@ -29,8 +29,8 @@ _XID_EFFECTS: Final = {
 _XID_ENDS: Final = {
     XidRemedy.GPU_RESET: "a GPU reset or a reboot by remediation, `clearDeviceHealth`, another card",
     XidRemedy.REBOOT: "a reboot by remediation, or one that came about; `clearDeviceHealth`",
-    XidRemedy.IMEX_RESTART: "`clearDeviceHealth`",
-    None: "`clearDeviceHealth`",
+    XidRemedy.IMEX_RESTART: "another boot, `clearDeviceHealth`",
+    None: "another boot, `clearDeviceHealth`",
 }
 
 

@@ -24,7 +24,7 @@ from domain.command_kinds import (
 )
 from domain.dcgm_diagnosis import DcgmDiagnosis
 from domain.documents.gpus import GpusSection
-from domain.known_faults import KnownFaults, places_of
+from domain.known_faults import KnownFault, KnownFaults, places_of
 from domain.nvml_diagnosis import diagnose, is_well
 
 DIAG_SECONDS_MAX: Final = 60.0
@@ -63,6 +63,13 @@ class FaultBookkeeper(Protocol):
         """Forget a GPU's faults up to a place in the log."""
 
 
+def kinds_of(programs: Programs) -> tuple[str, ...]:
+    """Return the kinds of commands that an agent with these programs does."""
+    configured = {NODE_REBOOT: programs.reboot, GPU_RESET: programs.gpu_reset}
+    has_program = tuple(kind for kind, program in configured.items() if program is not None)
+    return (INVENTORY_REFRESH, DIAG_NVML, DIAG_DCGM, *has_program)
+
+
 def failed(reason: str, message: str | None = None, **found: Any) -> CommandResult:  # noqa: ANN401 - JSON
     """Return the result of what was not done, or not to its end."""
     return CommandResult(outcome=CommandOutcome.FAILED, reason=reason, message=message, result=found or None)
@@ -93,8 +100,9 @@ def handlers(
         payload = read_payload(command.kind, command.payload)
         section = await in_thread(probe)
         faults.place(places_of(section))
-        expected = payload.gpu_count if isinstance(payload, DiagNvml) else None
-        found = diagnose(section, expected, faults.known.faults.values())
+        asked = payload if isinstance(payload, DiagNvml) else DiagNvml()
+        standing = [each for each in faults.known.faults.values() if not _is_cleared(each, asked)]
+        found = diagnose(section, asked.gpu_count, standing)
         return succeeded(
             passed=found.passed,
             gpuCount=found.gpu_count,
@@ -117,6 +125,12 @@ def handlers(
     if programs.gpu_reset is not None:
         known[GPU_RESET] = _gpu_reset(programs.gpu_reset, programs, refresh, faults)
     return known
+
+
+def _is_cleared(known: KnownFault, asked: DiagNvml) -> bool:
+    """Say whether an operator called a fault over, which the agent is told by who asks for the diagnosis."""
+    place = asked.cleared.get(known.device_id) if known.device_id is not None else None
+    return place is not None and known.sequence <= int(place)
 
 
 def _reboot(arguments: Sequence[str], programs: Programs) -> Handler:
@@ -153,7 +167,7 @@ def _gpu_reset(
         if section is not None and well:
             faults.place(places_of(section))
             faults.forget(payload.device_id, up_to)
-        return succeeded(output=_text(ended), digest=inventory.digest, healthy=well)
+        return succeeded(output=_text(ended), digest=inventory.digest, healthy=well, upTo=str(up_to))
 
     return reset
 

@@ -77,12 +77,13 @@ def _pressure(source: Source, resource: Resource) -> Pressure | Missing:
 
 @dataclass(frozen=True, slots=True)
 class HostPressure:
-    """How pressed the host is, in percent; what is not known is None."""
+    """How pressed the host is, in percent; what is not known is None, what the host does not measure is named."""
 
     cpu: float | None = None
     memory: float | None = None
     io: float | None = None
     steal: float | None = None
+    unsupported: tuple[Resource, ...] = ()
 
 
 class PressureSampler:
@@ -94,11 +95,17 @@ class PressureSampler:
 
     def sample(self) -> HostPressure | None:
         """Return the pressure now; None when nothing of it is known."""
+        read = read_pressure(self._source)
         found = {
             resource: None if isinstance(pressure, Missing) else pressure.some_avg10
-            for resource, pressure in read_pressure(self._source).items()
+            for resource, pressure in read.items()
         }
-        sample = HostPressure(found["cpu"], found["memory"], found["io"], self._steal())
+        unsupported = tuple(
+            resource
+            for resource, pressure in read.items()
+            if isinstance(pressure, Missing) and pressure.cause in {Cause.ABSENT, Cause.DISABLED}
+        )
+        sample = HostPressure(found["cpu"], found["memory"], found["io"], self._steal(), unsupported)
         return None if sample == HostPressure() else sample
 
     def _steal(self) -> float | None:

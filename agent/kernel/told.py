@@ -17,17 +17,19 @@ _KINDS: Final = {
 def reported_xid(known: KnownFault, boot_id: str | None) -> ReportedXid:
     """Put a fault as a status report has it."""
     fault = known.fault
+    gi = _int(fault.mig.gi if fault.mig else None)
     return ReportedXid(
         kind=_KINDS[fault.kind],
         code=fault.code,
         address=fault.address,
-        message=fault.message,
+        # U+0000 is kept nowhere.
+        message=fault.message.replace("\0", "\N{REPLACEMENT CHARACTER}"),
         sequence=str(known.sequence),
         count=min(known.count, _INT_MAX),
         device_id=known.device_id,
-        gi=_int(fault.mig.gi if fault.mig else None),
-        ci=_int(fault.mig.ci if fault.mig else None),
-        caused_by=fault.caused_by,
+        gi=gi,
+        ci=None if gi is None else _int(fault.mig.ci if fault.mig else None),
+        caused_by=fault.caused_by or None,
         boot_id=boot_id,
         is_fatal=fault.is_fatal,
     )

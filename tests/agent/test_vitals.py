@@ -42,6 +42,6 @@ def test_a_host_without_the_mechanism_and_a_container_say_nothing(tree: Tree, tm
 
 def test_pressure_is_told_as_it_was_sampled(tree: Tree) -> None:
     vitals = HostVitals(tree.source, is_container=False)
-    assert vitals.pressure() is None
+    assert vitals.pressure() == ReportedPressure(unsupported=("CPU", "MEMORY", "IO"))
     tree.write("/proc/pressure/io", "some avg10=61.25 avg60=0 avg300=0 total=0\n")
-    assert vitals.pressure() == ReportedPressure(io=61.25)
+    assert vitals.pressure() == ReportedPressure(io=61.25, unsupported=("CPU", "MEMORY"))

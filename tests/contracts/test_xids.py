@@ -1,10 +1,12 @@
 """Faults of a kernel log from the status report to what clients read, follow and are refused, and to their end."""
 
+import asyncio
 from typing import Any
 
 from db.database import Database
 from domain.fault_intake import FAULTS_MAX
 from reconcilers.faults import faults
+from reconcilers.remediation import remediation
 from tests.support.server import RunningServer, applied, hello, ingest, report
 from tests.support.socket import open_socket
 from web.app import utc_now
@@ -41,6 +43,9 @@ subscription ($after: Cursor) {
 }
 """
 CLEAR = 'mutation ($id: ID!) { clearDeviceHealth(deviceId: $id, reason: "looked at") { id healthy health { cause } } }'
+CLEAR_NODE = """
+mutation ($id: ID!) { clearNodeFaults(id: $id) { noScheduleReasons conditions(status: TRUE) { type } } }
+"""
 QUARANTINE = """
 mutation ($id: ID!, $reason: String!) {
   quarantineDevice(deviceId: $id, reason: $reason) { healthy health { source cause reason message rule } }
@@ -303,7 +308,7 @@ async def test_a_tenants_machine_reports_no_faults(server: RunningServer) -> Non
 async def test_a_fault_that_is_wrong_is_refused_alone_with_its_place(server: RunningServer) -> None:
     node_id = await _node(server)
     for wrong, place in (
-        ({"code": 0}, "xids.1.code"),
+        ({"code": -1}, "xids.1.code"),
         ({"ci": 1}, "xids.1.ci"),
         ({"count": 0}, "xids.1.count"),
         ({"sequence": "-1"}, "xids.1.sequence"),
@@ -318,12 +323,83 @@ async def test_a_fault_that_is_wrong_is_refused_alone_with_its_place(server: Run
     assert (await _read(server, node_id))["faults"] == []
 
 
+async def test_an_inventory_lifts_nothing_of_what_a_kernel_log_told(server: RunningServer) -> None:
+    node_id = await _node(server)
+    drain = "GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)"
+    await _tell(server, node_id, _xid(154, 1, message=drain), _xid(48, 2, 2))
+    for names in (("one",), ("one", "two")):
+        await ingest(server.agent, node_id, _gpus(*names))
+        await applied(server.agent, node_id)
+        node = await _read(server, node_id)
+        assert node["noScheduleReasons"] == ["Xid154"]
+        assert not any(device["healthy"] for name, device in node["devices"].items() if "GPU" in name)
+
+
+async def test_an_operator_clears_a_node_of_what_no_device_of_it_has(server: RunningServer) -> None:
+    node_id = await _node(server)
+    await _tell(server, node_id, _xid(79, 1, 7), _xid(54, 2, 8))
+    assert (await _read(server, node_id))["noScheduleReasons"] == ["Xid79"]
+    cleared = (await server.operator.data(CLEAR_NODE, id=node_id))["clearNodeFaults"]
+    assert cleared == {"noScheduleReasons": [], "conditions": []}
+    (error,) = (await server.stranger.send(CLEAR_NODE, id=node_id))["errors"]
+    assert error["extensions"]["code"] == "NOT_FOUND"
+
+
+async def test_the_boot_that_a_tenants_machine_names_ends_nothing(database: Database, server: RunningServer) -> None:
+    node_id = await _node(server)
+    await _tell(server, node_id, _xid(48, 1))
+    trust = "mutation ($id: ID!, $trust: Trust!) { setTrust(id: $id, trust: $trust) { bootId } }"
+    await server.operator.data(trust, id=node_id, trust="TENANT_CONTROLLED")
+    await hello(server.agent, "n1", bootId="made-up", agentVersion="9.9.9")
+    taken = (await server.operator.data(trust, id=node_id, trust="PLATFORM"))["setTrust"]
+    assert taken == {"bootId": None}
+    await remediation(database, utc_now).activate()
+    assert not (await _read(server, node_id))["devices"]["GPU-one"]["healthy"]
+
+
+async def test_a_boot_that_is_back_tells_anew_what_a_reboot_seemed_to_end(
+    database: Database, server: RunningServer
+) -> None:
+    node_id = await _node(server)
+    await _tell(server, node_id, _xid(79, 1))
+    await hello(server.agent, "n1", bootId="boot-of-another-machine")
+    await remediation(database, utc_now).activate()
+    assert (await _read(server, node_id))["noScheduleReasons"] == []
+    await hello(server.agent, "n1", bootId="boot-1")
+    await _tell(server, node_id, _xid(79, 1))
+    assert (await _read(server, node_id))["noScheduleReasons"] == ["Xid79"]
+
+
+async def test_reports_of_many_nodes_and_a_look_at_their_faults_wait_for_each_other_in_one_order(
+    database: Database, server: RunningServer
+) -> None:
+    nodes = [await _node(server, f"n{number}", f"gpu{number}") for number in range(6)]
+    look = faults(database, utc_now)
+
+    async def report_all(sequence: int) -> None:
+        entries = [
+            {
+                "nodeId": node_id,
+                "observedGeneration": 1 - sequence % 2,
+                **({"xids": [_xid(48, sequence, bootId="boot-1", message="")]} if place % 2 else {}),
+            }
+            for place, node_id in enumerate(reversed(nodes))
+        ]
+        slots = (await server.agent.data(STATUS, entries=entries))["reportStatus"]
+        assert [slot["error"] for slot in slots] == [None] * len(nodes)
+
+    for sequence in range(1, 6):
+        await asyncio.gather(report_all(sequence), look.activate(), report_all(sequence + 10), look.activate())
+
+
 async def test_a_boot_keeps_a_bounded_number_of_faults_and_all_that_hold(server: RunningServer) -> None:
     node_id = await _node(server)
     for start in range(0, FAULTS_MAX + 256, 256):
         told = [_xid(1000 + number, number + 1) for number in range(start, start + 256)]
         await _tell(server, node_id, *told)
-    await _tell(server, node_id, _xid(79, 9999))
+    await _tell(
+        server, node_id, *({"code": 79, "address": "", "sequence": str(9999 + number)} for number in range(200))
+    )
     faults_now = (await _read(server, node_id))["faults"]
     assert len(faults_now) == FAULTS_MAX + 1
     assert [fault["code"] for fault in faults_now if fault["condition"]] == [79]

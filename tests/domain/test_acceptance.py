@@ -50,6 +50,7 @@ FRESH = Adoption(
     gpus_expected=None,
     gpus_found=4,
     has_inventory=True,
+    cleared={},
     opened=0,
     attempt=None,
     commands={},

@@ -15,6 +15,7 @@ from domain.kernel_faults import FaultKind
 from domain.node import ProvisionState, Trust
 from domain.node_fault import NodeFault
 from domain.remediation import (
+    BOOT_OVER,
     CONFIRM_WITHIN,
     NO_INVENTORY,
     NOT_OURS,
@@ -75,7 +76,9 @@ FAULT: Final = NodeFault(
     since=T0 - HOUR,
     last_at=T0,
 )
-DONE: Final = Progress(state=CommandState.SUCCEEDED, reason=None, finished_at=T0, is_seen=False, is_healthy=False)
+DONE: Final = Progress(
+    state=CommandState.SUCCEEDED, reason=None, started_at=T0, finished_at=T0, is_seen=False, is_healthy=False
+)
 
 
 def _run(
@@ -151,8 +154,35 @@ def test_faults_whose_boot_is_over_need_no_second_reboot(node: Candidate) -> Non
 
 @pytest.mark.parametrize("state", [CommandState.PENDING, CommandState.ACKNOWLEDGED, CommandState.RUNNING])
 def test_a_run_waits_for_its_command(state: CommandState) -> None:
-    node = replace(NODE, boot_id="b2", runs=(_run(),), progress=replace(DONE, state=state))
+    node = replace(NODE, runs=(_run(),), progress=replace(DONE, state=state))
     assert decide(node, T0) is None
+
+
+@pytest.mark.parametrize("remedy", [REBOOT, RESET])
+@pytest.mark.parametrize("state", [CommandState.PENDING, CommandState.ACKNOWLEDGED])
+def test_a_command_that_still_waits_in_another_boot_is_not_run_for_stale_news(
+    remedy: XidRemedy, state: CommandState
+) -> None:
+    run = _run(remedy=remedy)
+    node = replace(NODE, boot_id="b2", runs=(run,), progress=replace(DONE, state=state))
+    assert decide(node, T0) == Finish(run, RemediationState.SUCCEEDED, BOOT_OVER)
+    begun = replace(node, progress=replace(DONE, state=CommandState.RUNNING))
+    assert decide(begun, T0) is None
+
+
+def test_what_an_agent_cannot_do_is_not_asked_of_it() -> None:
+    node = replace(NODE, needs=(PENDING,))
+    assert isinstance(decide(node, T0), Begin), "an agent too old to say constrains nothing"
+    assert decide(replace(node, does=frozenset({"diag.nvml", "node.reboot"})), T0) is None
+    assert isinstance(decide(replace(node, does=frozenset({"gpu.reset"})), T0), Begin)
+
+
+def test_a_reset_ends_what_stands_before_it_in_the_log_whenever_it_was_told() -> None:
+    run = _run(PENDING.key, remedy=RESET)
+    node = replace(NODE, progress=replace(DONE, up_to=FAULT.sequence))
+    late = replace(FAULT, last_at=T0 + HOUR)
+    assert is_cleared(late, run, node)
+    assert not is_cleared(replace(late, sequence=FAULT.sequence + 1), run, node)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from domain.documents.gpus import EccUncorrectable, Enumeration, Gpu, GpuHealth,
 from domain.documents.system import SystemSection
 from domain.fault_book import FaultBook
 from domain.kernel_log import read_record
-from domain.known_faults import KnownFaults
+from domain.known_faults import NOTHING_READ, KnownFaults
 from domain.nvml_diagnosis import FailedCheck
 
 UUID = "GPU-0a1b2c3d-0000-4000-8000-000000000001"
@@ -101,7 +101,12 @@ async def test_a_reset_runs_the_operators_program_with_the_gpu_and_looks_anew(tm
     found = await known["gpu.reset"](command("gpu.reset", deviceId="GPU-1"))
     assert json.loads(told.read_text()) == ["-i", "GPU-1", "; rm"]
     assert found.outcome is CommandOutcome.SUCCEEDED
-    assert found.result == {"output": "reset\n", "digest": INVENTORY.digest, "healthy": False}
+    assert found.result == {
+        "output": "reset\n",
+        "digest": INVENTORY.digest,
+        "healthy": False,
+        "upTo": str(NOTHING_READ),
+    }
 
 
 async def test_a_program_that_fails_or_hangs_fails_the_command_with_what_it_wrote() -> None:

@@ -5,6 +5,7 @@ import pytest
 from agent.host.answers import Cause, Missing, of_error
 from agent.host.files import READ_BYTES_MAX, TreeSource
 from agent.host.pressure import (
+    RESOURCES,
     CpuTimes,
     HostPressure,
     Pressure,
@@ -91,27 +92,28 @@ def test_the_first_sample_knows_no_steal_and_one_that_measures_nothing_is_droppe
     tree.write("/proc/pressure/cpu", SOME)
     tree.write("/proc/stat", stat(10, 1000))
     sampler = PressureSampler(tree.source)
-    assert sampler.sample() == HostPressure(cpu=12.5)
+    assert sampler.sample() == HostPressure(cpu=12.5, unsupported=("memory", "io"))
     tree.write("/proc/stat", stat(40, 1070))
-    assert sampler.sample() == HostPressure(cpu=12.5, steal=30.0)
+    assert sampler.sample() == HostPressure(cpu=12.5, steal=30.0, unsupported=("memory", "io"))
     # A CPU that was taken away, and counters that went backwards: the next sample measures again.
     tree.write("/proc/stat", stat(90, 1100, cpus=2))
-    assert sampler.sample() == HostPressure(cpu=12.5)
+    assert sampler.sample() == HostPressure(cpu=12.5, unsupported=("memory", "io"))
     tree.write("/proc/stat", stat(80, 1200, cpus=2))
-    assert sampler.sample() == HostPressure(cpu=12.5)
+    assert sampler.sample() == HostPressure(cpu=12.5, unsupported=("memory", "io"))
     tree.write("/proc/stat", stat(80, 1300, cpus=2))
-    assert sampler.sample() == HostPressure(cpu=12.5, steal=0.0)
+    assert sampler.sample() == HostPressure(cpu=12.5, steal=0.0, unsupported=("memory", "io"))
 
 
-def test_a_host_without_pressure_and_without_cpu_times_has_no_sample(tree: Tree) -> None:
+def test_a_host_without_pressure_says_that_it_does_not_measure_it(tree: Tree) -> None:
     sampler = PressureSampler(tree.source)
-    assert sampler.sample() is None
+    assert sampler.sample() == HostPressure(unsupported=RESOURCES)
     tree.write("/proc/stat", stat(1, 1))
-    assert sampler.sample() is None
+    assert sampler.sample() == HostPressure(unsupported=RESOURCES)
     tree.write("/proc/stat", stat(1, 2))
-    assert sampler.sample() == HostPressure(steal=0.0)
+    assert sampler.sample() == HostPressure(steal=0.0, unsupported=RESOURCES)
 
 
 def test_pressure_that_is_switched_off_is_none_of_it(tree: Tree) -> None:
     tree.write("/proc/pressure/cpu", SOME)
-    assert PressureSampler(DisabledPressure(tree.root, tree.source.ask)).sample() is None
+    found = PressureSampler(DisabledPressure(tree.root, tree.source.ask)).sample()
+    assert found == HostPressure(unsupported=RESOURCES)
