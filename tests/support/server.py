@@ -29,7 +29,7 @@ from web.authentication import issue_token
 from web.server import background, listening
 from web.settings import Settings
 
-WAIT_SECONDS_MAX = 10.0
+WAIT_SECONDS_MAX = 30.0
 
 
 @dataclass(frozen=True, slots=True)

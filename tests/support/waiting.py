@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-SECONDS_MAX = 10.0
+SECONDS_MAX = 30.0
 
 
 async def until(holds: Callable[[], bool]) -> None:
