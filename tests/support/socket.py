@@ -10,7 +10,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-RECEIVE_SECONDS_MAX = 10.0
+RECEIVE_SECONDS_MAX = 30.0
 
 
 @dataclass(frozen=True, slots=True)
