@@ -60,17 +60,22 @@ with input as (
     select o.node_id, array_agg(i.name order by i.name) as names,
         coalesce(o.reported, '{}'::jsonb) || jsonb_object_agg(i.name, i.sha256) as reported
     from owner o join input i using (node_id) group by o.node_id, o.reported
+), wanted as (
+    select m.node_id, m.reported, array(
+        select h.key from jsonb_each_text(m.reported) h
+        where h.key <> all (m.names) and not exists (
+            select from inventory_sections s
+            where s.node_id = m.node_id and s.name = h.key and s.sha256 = h.value
+        )
+        order by h.key
+    ) as missing
+    from merged m
+), noted as (
+    update node_inventory n set reported = w.reported, reported_at = now(), missing = w.missing
+    from wanted w
+    where n.node_id = w.node_id and (n.reported, n.missing) is distinct from (w.reported, w.missing)
 )
-update node_inventory n set reported = m.reported, reported_at = now(), missing = array(
-    select h.key from jsonb_each_text(m.reported) h
-    where h.key <> all (m.names) and not exists (
-        select from inventory_sections s
-        where s.node_id = m.node_id and s.name = h.key and s.sha256 = h.value
-    )
-    order by h.key
-)
-from merged m where n.node_id = m.node_id
-returning n.node_id, m.names
+select node_id, names from merged
 """
 # Rows that another reconciler holds are skipped: it is on them. PENDING is text of ours, never input.
 _CLAIM = f"""

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from db.database import Database
+from tests.support.rows import written_rows
 from tests.support.server import (
     INGEST,
     RECORD,
@@ -67,6 +69,16 @@ async def test_the_server_asks_only_for_bytes_it_lacks_for_this_node(server: Run
     entries = [{"nodeId": node_id, "hashes": [hash_of(given)]}, {"nodeId": other, "hashes": [hash_of(given)]}]
     slots = (await server.agent.data(RECORD, entries=entries))["recordInventoryHashes"]
     assert [slot["requestSections"] for slot in slots] == [[], ["os"]]
+
+
+async def test_sections_that_are_sent_again_are_no_new_report(database: Database, server: RunningServer) -> None:
+    node_id = await report(server.agent, "n1", {"gpus": gpus(GPU_A)})
+    async with database.session() as session:
+        before = await written_rows(session)
+        await ingest(server.agent, node_id, {"gpus": gpus(GPU_A)})
+        after = await written_rows(session)
+    for table in ("node_inventory", "inventory_sections"):
+        assert after[table] == before[table]
 
 
 async def test_a_bad_entry_fails_alone_and_stores_nothing(server: RunningServer) -> None:
