@@ -75,6 +75,19 @@ class Documents:
         return query
 
 
+def malformed_request(request: Mapping[str, Any]) -> str | None:
+    """Say what is wrong with a request's parts of known types; its document may be named in other ways than `query`."""
+    for name, kind, wanted in (
+        ("query", str, "a string"),
+        ("variables", dict, "an object"),
+        ("operationName", str, "a string"),
+        ("extensions", dict, "an object"),
+    ):
+        if not isinstance(request.get(name), kind | None):
+            return f"`{name}` must be {wanted} or null"
+    return None
+
+
 def _trusted_text(trusted: TrustedDocuments, query: str | None, identifier: str | None) -> str:
     found = trusted.find(identifier) if identifier else trusted.same(query or "")
     if found is None:

@@ -1,26 +1,22 @@
-"""GraphQL over HTTP and WebSocket: authentication, one context per request or socket, bytes on the wire."""
+"""GraphQL over HTTP and, by `web.sockets`, WebSocket: authentication, one context per request or socket."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import orjson
 import strawberry
 import structlog
 from cross_web import AsyncHTTPRequestAdapter, HTTPException
-from graphql import GraphQLError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
-from strawberry.asgi import ASGIWebSocketAdapter, GraphQL
+from strawberry.asgi import GraphQL
 from strawberry.exceptions import ConnectionRejectionError
 from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData, GraphQLRequestProtocol
-from strawberry.http.exceptions import WebSocketDisconnected
 from strawberry.http.parse_content_type import parse_content_type
 from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_PROTOCOL
-from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import BaseGraphQLTransportWSHandler
-from strawberry.subscriptions.protocols.graphql_transport_ws.types import Message, SubscribeMessage
 
 from db.connections import TRANSIENT
 from db.identifiers import new_id
@@ -28,96 +24,12 @@ from domain.access import Principal
 from domain.errors import Code, InvalidInput, Refusal
 from resolvers.context import Context, Services
 from web.authentication import Authentication
-from web.documents import PERSISTED_QUERY_NOT_FOUND, DocumentRefused, Documents
+from web.documents import PERSISTED_QUERY_NOT_FOUND, DocumentRefused, Documents, malformed_request
 from web.freshness import asked_freshness
+from web.sockets import SUBSCRIPTIONS_PER_SOCKET_MAX, Operations, TextFrames
 
-SEND_SECONDS_MAX: Final = 30
 _log = structlog.get_logger("graphql")
-SUBSCRIPTIONS_PER_SOCKET_MAX: Final = 100
 INIT_SECONDS_MAX: Final = 10
-
-
-class TextFrames(ASGIWebSocketAdapter):
-    """Sends text frames (orjson's bytes would be binary ones), and gives up on a client that reads nothing."""
-
-    async def send_json(self, message: Mapping[str, object]) -> None:
-        """Send one message."""
-        try:
-            async with asyncio.timeout(SEND_SECONDS_MAX):
-                await self.ws.send_text(orjson.dumps(message).decode())
-        except (TimeoutError, RuntimeError) as error:  # Starlette raises RuntimeError when the socket is closed
-            raise WebSocketDisconnected from error
-
-
-class Operations(BaseGraphQLTransportWSHandler[Context, None]):
-    """Strawberry's handler of a socket, which takes every message for the well-formed one of its type."""
-
-    async def handle_message(self, message: Message) -> None:
-        """Handle a message; one that is not of the protocol closes the socket, as the protocol says."""
-        wrong = _malformed(message)
-        if wrong:
-            await self.handle_invalid_message(wrong)
-        else:
-            await super().handle_message(message)
-
-    async def handle_subscribe(self, message: SubscribeMessage) -> None:
-        """Start an operation, unless the socket has enough of them or the payload means no document."""
-        if not self.connection_acknowledged or message["id"] in self.operations:
-            await super().handle_subscribe(message)  # which closes the socket
-            return
-        if len(self.operations) >= SUBSCRIPTIONS_PER_SOCKET_MAX:
-            said = f"this socket runs {SUBSCRIPTIONS_PER_SOCKET_MAX} operations, the most it may"
-            await self._refuse(message["id"], Code.RATE_LIMITED, said)
-            return
-        payload = message["payload"]
-        try:
-            payload["query"] = cast("GraphQLView", self.view).documents.text(payload)
-        except DocumentRefused as refused:
-            await self._refuse(message["id"], refused.code, refused.message)
-            return
-        await super().handle_subscribe(message)
-
-    async def _refuse(self, operation: str, code: str, message: str) -> None:
-        error = GraphQLError(message, extensions={"code": code, "requestId": self.context.request_id})
-        await self.send_message({"id": operation, "type": "error", "payload": [error.formatted]})
-
-
-def _malformed(message: object) -> str | None:
-    """Say what is wrong with a message of a client; https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md."""
-    match message:
-        case {"type": "subscribe", "id": str(), "payload": dict(payload)}:
-            return _malformed_request(payload)
-        case {"type": "subscribe"}:
-            return "a subscribe message has a string id and a payload, an object"
-        case {"type": "connection_init", "payload": dict(payload)}:
-            return _wrong_freshness(payload)
-        case {"type": "complete", "id": id_} if not isinstance(id_, str):
-            return "a complete message has a string id"
-        case {"type": str()}:
-            return None
-        case _:
-            return "a message is an object with a string type"
-
-
-def _wrong_freshness(payload: Mapping[str, object]) -> str | None:
-    try:
-        asked_freshness(payload)
-    except InvalidInput as refusal:
-        return refusal.message
-    return None
-
-
-def _malformed_request(request: Mapping[str, Any]) -> str | None:
-    """Say what is wrong with a request's parts of known types; its document may be named in other ways than `query`."""
-    for name, kind, wanted in (
-        ("query", str, "a string"),
-        ("variables", dict, "an object"),
-        ("operationName", str, "a string"),
-        ("extensions", dict, "an object"),
-    ):
-        if not isinstance(request.get(name), kind | None):
-            return f"`{name}` must be {wanted} or null"
-    return None
 
 
 class GraphQLView(GraphQL[Context, None]):
@@ -176,7 +88,7 @@ class GraphQLView(GraphQL[Context, None]):
             given = self.parse_json(await request.get_body())
         else:
             raise HTTPException(400, "the content type must be application/json")
-        wrong = _malformed_request(given)
+        wrong = malformed_request(given)
         if wrong:
             raise HTTPException(400, wrong)
         text = self.documents.text(given)

@@ -9,7 +9,7 @@ from websockets.exceptions import ConnectionClosed
 
 from tests.support.server import RunningServer
 from tests.support.socket import Socket, open_socket
-from web.graphql_view import SUBSCRIPTIONS_PER_SOCKET_MAX
+from web.sockets import SUBSCRIPTIONS_PER_SOCKET_MAX
 
 Served = tuple[RunningServer, str]
 SUBSCRIPTION = "subscription { events { cursor } }"
