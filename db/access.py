@@ -1,5 +1,7 @@
 """Tenants and tokens."""
 
+from collections.abc import Sequence
+
 from db.connections import Row
 from db.database import Transaction
 from domain.access import Principal, Role, StoredToken
@@ -19,6 +21,7 @@ _COUNT = "select count(*) from api_tokens where role = $1 and revoked_at is null
 _LIST = """
 select id, name, role, created_at, expires_at, revoked_at from api_tokens where tenant_id = $1 order by id limit 1000
 """
+_USABLE = "select id from api_tokens where id = any ($1::text[]) and revoked_at is null"
 _REVOKE = (
     "update api_tokens set revoked_at = now() where id = $1 and tenant_id = $2 and revoked_at is null returning id"
 )
@@ -65,6 +68,11 @@ async def count_tokens(tx: Transaction, role: Role) -> int:
 async def list_tokens(tx: Transaction, tenant_id: TenantId) -> list[Row]:
     """Return the tenant's tokens, oldest first, without their hashes."""
     return await tx.fetch(_LIST, tenant_id)
+
+
+async def usable_tokens(tx: Transaction, token_ids: Sequence[TokenId]) -> set[TokenId]:
+    """Return which of the tokens were not revoked."""
+    return {TokenId(row.id) for row in await tx.fetch(_USABLE, list(token_ids))}
 
 
 async def revoke_token(tx: Transaction, tenant_id: TenantId, token_id: TokenId) -> bool:

@@ -1,8 +1,8 @@
 """What an operation works with: who asks, one reader, loaders of its own, and the process's services."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -20,6 +20,7 @@ from domain.freshness import ANY, Freshness
 from domain.ids import TenantId
 from domain.pressure import THRESHOLDS, AllThresholds
 from resolvers.feed import Feed
+from resolvers.places import Place
 from resolvers.reports import Reports
 
 
@@ -93,6 +94,10 @@ class Context:
     connection_params: dict[str, object] | None = None
     freshness: Freshness = ANY
     """What the queries of this request or socket ask of the state that they read."""
+    last_event_id: str | None = None
+    """The feed cursor that an event stream was cut at: its subscription goes on from there, whatever `after` says."""
+    places: set[Place] = field(default_factory=set)
+    """Where the subscriptions of this request or socket stand."""
     _reader: Reader | None = None
     _loaders: dict[Hashable, DataLoader[Any, Any]] = field(default_factory=dict)
 
@@ -108,6 +113,16 @@ class Context:
         if self._reader is None:
             raise RuntimeError("a context reads only when it is an operation's")
         return self._reader
+
+    @contextmanager
+    def standing(self, cursor: FeedCursor) -> Iterator[Place]:
+        """Give the place of a subscription that begins behind the cursor, while the block lasts."""
+        place = Place(cursor, cursor)
+        self.places.add(place)
+        try:
+            yield place
+        finally:
+            self.places.discard(place)
 
     def needs(self, cursor: FeedCursor) -> None:
         """Read only what has seen everything up to the cursor; say it before anything is read."""
@@ -129,7 +144,7 @@ class Context:
         return self._with(ReplicaReader(services.database, services.replica, self.freshness, services.meter.source))
 
     def _with(self, reader: Reader) -> "Context":
-        return Context(self.services, self.request_id, self.principal, None, self.freshness, reader)
+        return Context(self.services, self.request_id, self.principal, None, self.freshness, _reader=reader)
 
     async def end(self) -> None:
         """Give back what the operation's reads hold."""

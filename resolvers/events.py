@@ -59,11 +59,16 @@ async def subscribe(context: Context, query: EventQuery, after: str | None) -> A
     """
     tenant_id = context.require(Permission.READ)
     _refuse_wide(query)
-    start = None if after is None else cursor.decode_feed(after)
-    async for items in context.services.feed.follow(start, tenant_id):
-        for item in await _wanted(context, tenant_id, query, items):
-            # The executor ends it when the fields are read: nothing is held while the client takes its time.
-            yield FeedEvent(item.row, cursor.encode_feed(item.cursor), context.operation(snapshot=True))
+    feed = context.services.feed
+    after = context.last_event_id or after
+    start = await feed.end() if after is None else cursor.decode_feed(after)
+    with context.standing(start) as place:
+        async for items in feed.follow(start, tenant_id):
+            for item in await _wanted(context, tenant_id, query, items):
+                place.offer(item.cursor)
+                # The executor ends it when the fields are read: nothing is held while the client takes its time.
+                yield FeedEvent(item.row, cursor.encode_feed(item.cursor), context.operation(snapshot=True))
+            place.pass_over(items[-1].cursor)
 
 
 async def _wanted(

@@ -70,6 +70,12 @@ class Feed:
         async with self._database.session() as tx:
             _, self._head = await feed_bounds(tx)
 
+    async def end(self) -> FeedCursor:
+        """Return the cursor behind the newest event."""
+        async with self._database.session() as tx:
+            _, head = await feed_bounds(tx)
+        return FeedCursor(head)
+
     async def run(self) -> None:
         """Keep the tail up to date until cancelled; needs `start` before."""
         async with asyncio.TaskGroup() as tasks:

@@ -61,7 +61,10 @@ async def open_services(
 
 
 def application(services: Services, settings: Settings) -> Starlette:
-    """Make the ASGI application; who runs it also runs `services.feed` and its replica. Raises ManifestRefused."""
+    """Make the ASGI application; who runs it also runs `services.feed`, its replica and the sessions of its state.
+
+    Raises ManifestRefused.
+    """
     graph = build()
     documents = _documents(settings, graph)
     authentication = Authentication(services.database, services.now)
@@ -84,7 +87,9 @@ def application(services: Services, settings: Settings) -> Starlette:
         authentication=authentication,
         documents=documents,
     )
-    return Starlette(routes=routes, middleware=[COMPRESSION, limit, front])
+    app = Starlette(routes=routes, middleware=[COMPRESSION, limit, front])
+    app.state.sessions = view.sessions
+    return app
 
 
 def _documents(settings: Settings, graph: Graph) -> Documents:

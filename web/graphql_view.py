@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import timedelta
+from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -17,6 +19,7 @@ from strawberry.exceptions import ConnectionRejectionError
 from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData, GraphQLRequestProtocol
 from strawberry.http.parse_content_type import parse_content_type
 from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_PROTOCOL
+from strawberry.types import ExecutionResult
 
 from db.connections import TRANSIENT
 from db.identifiers import new_id
@@ -25,7 +28,9 @@ from domain.errors import Code, InvalidInput, Refusal
 from resolvers.context import Context, Services
 from web.authentication import Authentication
 from web.documents import PERSISTED_QUERY_NOT_FOUND, DocumentRefused, Documents, malformed_request
+from web.event_streams import EventStream, bounded, told
 from web.freshness import asked_freshness
+from web.sessions import Sessions
 from web.sockets import SUBSCRIPTIONS_PER_SOCKET_MAX, Operations, TextFrames
 
 _log = structlog.get_logger("graphql")
@@ -37,6 +42,7 @@ class GraphQLView(GraphQL[Context, None]):
 
     websocket_adapter_class = TextFrames
     graphql_transport_ws_handler_class = Operations
+    stream_transport_classes_by_protocol = MappingProxyType({GRAPHQL_SSE_PROTOCOL: EventStream})
 
     def __init__(
         self,
@@ -56,6 +62,7 @@ class GraphQLView(GraphQL[Context, None]):
             allowed_origins=allowed_origins,
         )
         self.documents = documents
+        self.sessions = Sessions(services.database, services.now)
         self._authentication = authentication
         self._services = services
 
@@ -125,21 +132,36 @@ class GraphQLView(GraphQL[Context, None]):
         sub_response: Response,
         headers: Mapping[str, str],
     ) -> Response:
-        """Stream server-sent events until the client leaves or the server stops; cut off there, clients come again."""
+        """Stream server-sent events until the client leaves, the server stops or the token does not hold any more."""
 
-        def bounded() -> AsyncIterator[str]:
-            return _until(self._services.stopping, stream())
+        async def streamed() -> AsyncIterator[str]:
+            ended = asyncio.get_running_loop().create_future()
+            with self.sessions.open(request.state.context.principal, ended.set_result):
+                async for text in bounded(stream(), self._services.stopping, ended, partial(self._ended, request)):
+                    yield text
 
-        return await super().create_streaming_response(request, bounded, sub_response, headers)
+        return await super().create_streaming_response(request, streamed, sub_response, headers)
+
+    def _ended(self, request: Request | WebSocket, why: str) -> str:
+        """Return the last events of a stream whose token does not hold any more."""
+        answer, _ = _refusal(request, Code.UNAUTHENTICATED, why)
+        stream = EventStream()
+        return stream.encode_next(answer, self.encode_json_string) + stream.encode_complete()
+
+    async def process_result(self, request: Request, result: ExecutionResult) -> GraphQLHTTPResponse:
+        """Return a result as it is sent, with the cursor that an event stream tells of it."""
+        return told(await super().process_result(request, result), request.state.context)
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context:
         """Make the context: a request authenticates at once, a socket with its connection_init."""
         context = Context(self._services, new_id("req"))
+        request.state.context = context
         request.state.request_id = context.request_id
         if isinstance(request, Request) and isinstance(response, Response):
             response.headers["X-Request-Id"] = context.request_id
             context.principal = await self._principal(request.headers.get("authorization"))
             context.freshness = asked_freshness(request.headers)
+            context.last_event_id = request.headers.get("last-event-id") or None
         return context
 
     async def on_ws_connect(self, context: Context) -> Any:  # noqa: ANN401 - Strawberry's signature
@@ -170,26 +192,8 @@ def _error(request: Request, status: int, code: str, message: str, headers: Mapp
     return JSONResponse(answer, status, headers={**headers, **named})
 
 
-def _refusal(request: Request, code: str, message: str) -> tuple[GraphQLHTTPResponse, dict[str, str]]:
+def _refusal(request: Request | WebSocket, code: str, message: str) -> tuple[GraphQLHTTPResponse, dict[str, str]]:
     """Return an answer that is one error, and the header that names the request."""
     request_id = getattr(request.state, "request_id", None)
     error = {"message": message, "extensions": {"code": code, "requestId": request_id}}
     return {"data": None, "errors": [error]}, {"X-Request-Id": request_id} if request_id else {}
-
-
-async def _until(stopping: asyncio.Event, stream: AsyncIterator[str]) -> AsyncIterator[str]:
-    stop = asyncio.create_task(stopping.wait())
-    try:
-        while True:
-            following = asyncio.ensure_future(anext(stream))
-            await asyncio.wait({following, stop}, return_when=asyncio.FIRST_COMPLETED)
-            if not following.done():
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
-                return
-            try:
-                yield following.result()
-            except StopAsyncIteration:
-                return
-    finally:
-        stop.cancel()

@@ -6,7 +6,8 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Coroutine, Generator
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import structlog
 import uvicorn
@@ -33,6 +34,7 @@ from reconcilers.remediation import remediation
 from reconcilers.retention import retention
 from resolvers.context import Services
 from web.app import application, open_services, utc_now
+from web.connections import Bounds, HttpConnection, SocketConnection, give_up_slow_clients
 from web.settings import Settings
 
 GRACE_SECONDS = 3
@@ -124,14 +126,18 @@ class Server(uvicorn.Server):
 @asynccontextmanager
 async def listening(services: Services, settings: Settings) -> AsyncIterator[tuple[Server, str]]:
     """Serve HTTP while the block lasts; gives the server and its address."""
+    bounds = Bounds(settings.client_buffer_bytes, settings.slow_client_seconds)
     listener = _listener(settings)
+    app = application(services, settings)
     config = uvicorn.Config(
-        application(services, settings),
+        app,
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="off",
-        ws="websockets-sansio",
+        http=cast("type[asyncio.Protocol]", partial(HttpConnection, bounds)),
+        ws=cast("type[asyncio.Protocol]", partial(SocketConnection, bounds)),
+        ws_ping_timeout=bounds.seconds_max,
         ws_max_size=settings.body_bytes_max,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
@@ -140,8 +146,11 @@ async def listening(services: Services, settings: Settings) -> AsyncIterator[tup
     async with asyncio.TaskGroup() as group:
         group.create_task(server.serve([listener]))
         await server.listening.wait()
+        connections = server.server_state.connections
+        beside = background(give_up_slow_clients(connections, bounds.seconds_max), app.state.sessions.run())
         try:
-            yield server, f"http://{_url_host(host)}:{port}"
+            async with beside:
+                yield server, f"http://{_url_host(host)}:{port}"
         finally:
             services.stopping.set()
             server.should_exit = True
@@ -156,6 +165,8 @@ def _listener(settings: Settings) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # else the kernel keeps megabytes for each client, unseen by us
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, settings.client_buffer_bytes)
         listener.bind((settings.host, settings.port))
     except OSError as error:
         listener.close()

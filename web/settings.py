@@ -85,6 +85,17 @@ class Settings(BaseSettings):
     allowed_origins: tuple[str, ...] = Field(
         default=(), description="Origins besides the server's own that may open sockets."
     )
+    client_buffer_bytes: int = Field(
+        default=64 * 2**10,
+        ge=4096,
+        description="Bytes that wait for one client to take them before nothing more is written for it.",
+    )
+    slow_client_seconds: float = Field(
+        default=30.0,
+        ge=0.1,
+        le=3600,
+        description="How long a client may take nothing of what waits for it, or answer no ping, before it is closed.",
+    )
     compiled_reads: bool = Field(
         default=True, description="Compile reads to SQL; false executes every field in Python, for comparison."
     )

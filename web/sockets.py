@@ -1,46 +1,105 @@
 """GraphQL over WebSocket: `graphql-transport-ws`, with what a client may send and how much waits for it bounded."""
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol, cast
 
 import orjson
 from graphql import GraphQLError
+from starlette.websockets import WebSocketDisconnect
 from strawberry.asgi import ASGIWebSocketAdapter
 from strawberry.http.exceptions import WebSocketDisconnected
 from strawberry.subscriptions.protocols.graphql_transport_ws.handlers import BaseGraphQLTransportWSHandler
-from strawberry.subscriptions.protocols.graphql_transport_ws.types import Message, SubscribeMessage
+from strawberry.subscriptions.protocols.graphql_transport_ws.types import (
+    ConnectionInitMessage,
+    Message,
+    SubscribeMessage,
+)
 
+from domain.cursor import encode_feed
 from domain.errors import Code, InvalidInput
 from resolvers.context import Context
+from resolvers.places import resume_from
 from web.documents import DocumentRefused, Documents, malformed_request
 from web.freshness import asked_freshness
+from web.sessions import Sessions
 
-SEND_SECONDS_MAX: Final = 30
+FORBIDDEN: Final = 4403
+"""Close code of a socket whose token does not hold, at the start or no more; graphql-ws may come again with another."""
+REASON_BYTES_MAX: Final = 123
+"""What a close frame has room for (RFC 6455, 5.5.1)."""
 SUBSCRIPTIONS_PER_SOCKET_MAX: Final = 100
 
 
 class TextFrames(ASGIWebSocketAdapter):
-    """Sends text frames (orjson's bytes would be binary ones), and gives up on a client that reads nothing."""
+    """Sends text frames (orjson's bytes would be binary ones)."""
 
     async def send_json(self, message: Mapping[str, object]) -> None:
-        """Send one message."""
+        """Send one message, when the client has taken those before it."""
         try:
-            async with asyncio.timeout(SEND_SECONDS_MAX):
-                await self.ws.send_text(orjson.dumps(message).decode())
-        except (TimeoutError, RuntimeError) as error:  # Starlette raises RuntimeError when the socket is closed
+            await self.ws.send_text(orjson.dumps(message).decode())
+        except (WebSocketDisconnect, RuntimeError) as error:  # Starlette raises RuntimeError when the socket is closed
             raise WebSocketDisconnected from error
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close; what cannot be said in a close frame is cut off."""
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # closed already
+            await super().close(code, shortened(reason))
+
+    def say_when_too_slow(self, reason: Callable[[], str]) -> None:
+        """Have the client told this when it is given up because it takes nothing."""
+        connection = getattr(self.ws.state, "connection", None)  # there is none under another server than ours
+        if connection is not None:
+            connection.farewell = reason
+
+
+def shortened(reason: str) -> str:
+    """Return what of a reason fits into a close frame."""
+    return reason.encode()[:REASON_BYTES_MAX].decode(errors="ignore")
 
 
 class _View(Protocol):
     """What a socket's operations need of the view that they came through."""
 
-    @property
-    def documents(self) -> Documents: ...
+    documents: Documents
+    sessions: Sessions
 
 
 class Operations(BaseGraphQLTransportWSHandler[Context, None]):
-    """Strawberry's handler of a socket, which takes every message for the well-formed one of its type."""
+    """Strawberry's handler of a socket, which takes every message for the well-formed one of its type.
+
+    It ends with the token that it was opened with, and says to a client that is too slow from where to go on.
+    """
+
+    async def handle(self) -> None:
+        """Handle all messages of the socket."""
+        cast("TextFrames", self.websocket).say_when_too_slow(self._farewell)
+        with contextlib.ExitStack() as self._session:
+            await super().handle()
+
+    async def handle_connection_init(self, message: ConnectionInitMessage) -> None:
+        """Acknowledge the client, and from then on look after its token."""
+        await super().handle_connection_init(message)
+        principal = self.context.principal
+        if principal is not None and not self._is_watched:
+            self._is_watched = True
+            self._session.enter_context(cast("_View", self.view).sessions.open(principal, self._end))
+
+    _is_watched = False
+
+    def _end(self, why: str) -> None:
+        self._ending = asyncio.create_task(self.websocket.close(FORBIDDEN, f"Forbidden: {why}"))
+
+    def _farewell(self) -> str:
+        cursor = resume_from(self.context.places)
+        said = "too slow" if cursor is None else f"too slow; after={encode_feed(cursor)}"
+        return said if len(said) <= REASON_BYTES_MAX else "too slow"
+
+    async def handle_task_exception(self, error: Exception) -> None:
+        """Log a bug; that the client went away is none."""
+        if not isinstance(error, WebSocketDisconnected):
+            await super().handle_task_exception(error)
 
     async def handle_message(self, message: Message) -> None:
         """Handle a message; one that is not of the protocol closes the socket, as the protocol says."""

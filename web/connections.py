@@ -1,0 +1,186 @@
+"""uvicorn's connections, with a bound on what waits for a client, and an end for a client that takes nothing of it.
+
+A response or a message is written when the one before it has been taken but for `bytes_max`; who writes waits until
+then. Nothing bounds that wait: a client may take its time as long as it takes something, and one that takes nothing
+for `seconds_max` is given up, with whatever its connection was doing.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, cast
+
+import structlog
+from uvicorn._types import ASGISendEvent
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
+
+TOO_SLOW: Final = 4410
+"""Close code of a socket whose client was given up; graphql-ws takes it for one after which it may come again."""
+_LOOKS: Final = 4
+"""How often a connection is looked at while a client's time runs."""
+_log = structlog.get_logger("connections")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a connection may keep for its client, and for how long the client may take nothing of it."""
+
+    bytes_max: int
+    seconds_max: float
+
+
+class Outlet:
+    """What waits to be taken by the client of one connection."""
+
+    def __init__(self, transport: asyncio.WriteTransport, bytes_max: int) -> None:
+        transport.set_write_buffer_limits(high=bytes_max)
+        self._transport = transport
+        self._waiting = 0
+        self._since: float | None = None
+        self.held = False
+        """Whether so much waits that nothing more is written."""
+        self.taken_at = 0.0
+        """When the client last took so much that it was no longer held."""
+
+    def hold(self) -> None:
+        """Note that too much waits."""
+        self.held = True
+
+    def release(self, now: float) -> None:
+        """Note that the client has taken what was too much."""
+        self.held = False
+        self.taken_at = now
+        self._since = None
+
+    def stalled_seconds(self, now: float) -> float:
+        """Return for how long nothing was taken, as far as looks tell; 0 while nothing need be taken."""
+        waiting = self._transport.get_write_buffer_size() if self.held or self._transport.is_closing() else 0
+        if not waiting:
+            self._since = None
+        elif self._since is None or waiting < self._waiting:
+            self._since = now
+        self._waiting = waiting
+        return 0.0 if self._since is None else now - self._since
+
+    def allow_more_time(self, now: float) -> None:
+        """Count from now on."""
+        self._since = now
+
+
+class Connection(Protocol):
+    """A connection of either kind."""
+
+    outlet: Outlet
+
+    def give_up(self) -> None:
+        """End it, whose client takes nothing."""
+
+
+class HttpConnection(HttpToolsProtocol):
+    """A connection of requests and event streams."""
+
+    def __init__(self, bounds: Bounds, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - uvicorn's
+        super().__init__(*arguments, **named)
+        self._bounds = bounds
+        self.outlet: Outlet
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Bound what is written."""
+        self.outlet = Outlet(transport, self._bounds.bytes_max)
+        super().connection_made(transport)
+
+    def pause_writing(self) -> None:
+        """Note that too much waits."""
+        self.outlet.hold()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Note that it was taken."""
+        self.outlet.release(self.loop.time())
+        super().resume_writing()
+
+    def give_up(self) -> None:
+        """Cut it: there is no way to say anything behind what is not taken."""
+        self.transport.abort()
+
+
+class SocketConnection(WebSocketsSansIOProtocol):
+    """A WebSocket; one message at a time waits to be written, whatever the number of operations."""
+
+    def __init__(self, bounds: Bounds, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - uvicorn's
+        super().__init__(*arguments, **named)
+        self._bounds = bounds
+        self._turn = asyncio.Lock()
+        self.outlet: Outlet
+        self.farewell: Callable[[], str] = str
+        """Says the reason that a client is given with `TOO_SLOW`; at most 123 bytes."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Bound what is written."""
+        self.outlet = Outlet(transport, self._bounds.bytes_max)
+        super().connection_made(transport)
+
+    def handle_connect(self, event: Request) -> None:
+        """Let the application reach its connection: it begins after this."""
+        super().handle_connect(event)
+        if hasattr(self, "scope"):  # else the handshake was refused
+            self.scope["state"]["connection"] = self
+
+    def pause_writing(self) -> None:
+        """Note that too much waits."""
+        self.outlet.hold()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Note that it was taken."""
+        self.outlet.release(self.loop.time())
+        super().resume_writing()
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send a message in its turn; a close overtakes all that are not written yet."""
+        if message["type"] == "websocket.close":
+            self.writable.set()
+            await super().send(message)
+            return
+        async with self._turn:
+            await super().send(message)
+
+    def handle_ping(self) -> None:
+        """Answer, unless the answers would pile up."""
+        if self.outlet.held:
+            self.conn.data_to_send()
+        else:
+            super().handle_ping()
+
+    def keepalive_timeout(self) -> None:
+        """Give up a client that answers no ping, unless it has been reading: the ping stands behind what it reads."""
+        if self.outlet.held or self.outlet.taken_at > self.ping_sent_at:
+            self.pong_timer = self.loop.call_later(self._bounds.seconds_max, self.keepalive_timeout)
+        else:
+            self.pong_timer = None
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Say so, and when that is not taken either, cut it."""
+        if self.close_sent or self.transport.is_closing():
+            self.transport.abort()
+            return
+        self.outlet.allow_more_time(self.loop.time())
+        close: Any = {"type": "websocket.close", "code": TOO_SLOW, "reason": self.farewell()}
+        closing = self.loop.create_task(self.send(close))
+        self.tasks.add(closing)
+        closing.add_done_callback(self.tasks.discard)
+
+
+async def give_up_slow_clients(connections: Collection[object], seconds_max: float) -> None:
+    """Give up the connections whose clients take nothing, until cancelled; `connections` are all of this module."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(seconds_max / _LOOKS)
+        now = loop.time()
+        for connection in cast("list[Connection]", list(connections)):
+            if connection.outlet.stalled_seconds(now) >= seconds_max:
+                _log.info("a client takes nothing of what was sent to it", kind=type(connection).__name__)
+                connection.give_up()
