@@ -5,18 +5,23 @@ Sources: the HTML standard's "Server-sent events", and the distinct connections 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final, cast
 
+from starlette.responses import StreamingResponse
+from starlette.types import Send
 from strawberry.http import GraphQLHTTPResponse
 from strawberry.http.streaming import SSETransport
 
 from domain.cursor import encode_feed
 from resolvers.context import Context
 
-RETRY_MILLISECONDS: Final = 2000
-PREAMBLE: Final = f"retry: {RETRY_MILLISECONDS}\r\n\r\n"
-"""Sent at once: it tells proxies and clients that the stream is open, and how long to wait before it is opened anew."""
+HEARTBEAT_SECONDS: Final = 15.0
+"""How long a stream may be silent: proxies close what is silent for a minute or less."""
+HEARTBEAT: Final = ": nothing new\r\n\r\n"
+PREAMBLE: Final = "retry: 2000\r\n\r\n"
+"""Sent at once: it tells proxies and clients that the stream is open, and to wait 2 s before it is opened anew."""
+_closing: Final = set[asyncio.Task[None]]()
 
 
 class Told(dict[str, Any]):
@@ -45,29 +50,69 @@ class EventStream(SSETransport):
         return text if cursor is None else f"id: {cursor}\r\n{text}"
 
 
-async def bounded(
-    stream: AsyncIterator[str], stopping: asyncio.Event, ended: asyncio.Future[str], last: Callable[[str], str]
-) -> AsyncIterator[str]:
-    """Yield the stream until the server stops, which cuts it off so that clients come again, or `ended` says why.
+class EventStreamResponse(StreamingResponse):
+    """A response whose stream ends with it: Starlette leaves that to the garbage collector."""
 
-    Then `last` makes of the reason what the client is told.
+    async def stream_response(self, send: Send) -> None:
+        """Send the stream to its end, or until the client has left."""
+        stream = cast("AsyncGenerator[str, None]", self.body_iterator)
+        try:
+            await super().stream_response(send)
+        finally:
+            await _regardless(stream.aclose())
+
+
+async def kept_open(
+    stream: AsyncGenerator[str, None],
+    stopping: asyncio.Event,
+    ended: asyncio.Future[str],
+    last: Callable[[str], str],
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+) -> AsyncGenerator[str, None]:
+    """Yield the stream, and a comment where it is silent, until it ends; then it is closed.
+
+    It is cut off when the server stops, so that clients come again. When `ended` says why, `last` makes of the reason
+    what the client is told.
     """
     stop = asyncio.create_task(stopping.wait())
     ends: set[asyncio.Future[Any]] = {stop, ended}
+    following: asyncio.Future[str] | None = None
     try:
         yield PREAMBLE
         while True:
-            following = asyncio.ensure_future(anext(stream))
-            await asyncio.wait({following, *ends}, return_when=asyncio.FIRST_COMPLETED)
-            if not following.done():
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
-                if ended.done():
-                    yield last(ended.result())
+            following = following or asyncio.ensure_future(anext(stream))
+            done, _ = await asyncio.wait(
+                {following, *ends}, timeout=heartbeat_seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if following in done:
+                try:
+                    text = following.result()
+                except StopAsyncIteration:
+                    return
+                following = None
+                yield text
+            elif ended in done:
+                yield last(ended.result())
                 return
-            try:
-                yield following.result()
-            except StopAsyncIteration:
+            elif stop in done:
                 return
+            else:
+                yield HEARTBEAT
     finally:
         stop.cancel()
+        await _regardless(_close(stream, following))
+
+
+async def _close(stream: AsyncGenerator[str, None], following: asyncio.Future[str] | None) -> None:
+    if following is not None:
+        following.cancel()
+        await asyncio.wait({following})
+    await stream.aclose()
+
+
+async def _regardless(closing: Any) -> None:  # noqa: ANN401 - any coroutine of one result or another
+    """Wait for what closes something; it goes on when the wait is cancelled, as often as that may be."""
+    task = asyncio.ensure_future(closing)
+    _closing.add(task)
+    task.add_done_callback(_closing.discard)
+    await asyncio.shield(task)

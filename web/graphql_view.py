@@ -1,11 +1,12 @@
 """GraphQL over HTTP and, by `web.sockets`, WebSocket: authentication, one context per request or socket."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import orjson
 import strawberry
@@ -18,8 +19,9 @@ from strawberry.asgi import GraphQL
 from strawberry.exceptions import ConnectionRejectionError
 from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData, GraphQLRequestProtocol
 from strawberry.http.parse_content_type import parse_content_type
+from strawberry.http.streaming import HTTPStreamTransport
 from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_PROTOCOL
-from strawberry.types import ExecutionResult
+from strawberry.types import ExecutionResult, SubscriptionExecutionResult
 
 from db.connections import TRANSIENT
 from db.identifiers import new_id
@@ -28,7 +30,7 @@ from domain.errors import Code, InvalidInput, Refusal
 from resolvers.context import Context, Services
 from web.authentication import Authentication
 from web.documents import PERSISTED_QUERY_NOT_FOUND, DocumentRefused, Documents, malformed_request
-from web.event_streams import EventStream, bounded, told
+from web.event_streams import EventStream, EventStreamResponse, kept_open, told
 from web.freshness import asked_freshness
 from web.sessions import Sessions
 from web.sockets import SUBSCRIPTIONS_PER_SOCKET_MAX, Operations, TextFrames
@@ -125,6 +127,22 @@ class GraphQLView(GraphQL[Context, None]):
         """Render none: GraphiQL has a page of its own."""
         return False
 
+    def _stream_result(
+        self, request: Request, result: SubscriptionExecutionResult, transport: HTTPStreamTransport
+    ) -> Callable[[], AsyncGenerator[str, None]]:
+        """Encode a stream of results; Strawberry's own way has two tasks and a queue, which outlive who has left."""
+        results = cast("AsyncGenerator[Any, None]", result)
+
+        async def stream() -> AsyncGenerator[str, None]:
+            pending: list[Any] = []
+            async with aclosing(results):
+                async for value in results:
+                    response, pending = await self._process_stream_result(request, value, pending)
+                    yield transport.encode_next(response, self.encode_json_string)
+            yield transport.encode_complete()
+
+        return stream
+
     async def create_streaming_response(
         self,
         request: Request | WebSocket,
@@ -134,13 +152,16 @@ class GraphQLView(GraphQL[Context, None]):
     ) -> Response:
         """Stream server-sent events until the client leaves, the server stops or the token does not hold any more."""
 
-        async def streamed() -> AsyncIterator[str]:
+        async def streamed() -> AsyncGenerator[str, None]:
             ended = asyncio.get_running_loop().create_future()
+            source = cast("AsyncGenerator[str, None]", stream())
+            events = kept_open(source, self._services.stopping, ended, partial(self._ended, request))
             with self.sessions.open(request.state.context.principal, ended.set_result):
-                async for text in bounded(stream(), self._services.stopping, ended, partial(self._ended, request)):
-                    yield text
+                async with aclosing(events):
+                    async for text in events:
+                        yield text
 
-        return await super().create_streaming_response(request, streamed, sub_response, headers)
+        return EventStreamResponse(streamed(), headers={**sub_response.headers, **headers})
 
     def _ended(self, request: Request | WebSocket, why: str) -> str:
         """Return the last events of a stream whose token does not hold any more."""

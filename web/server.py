@@ -38,6 +38,7 @@ from web.connections import Bounds, HttpConnection, SocketConnection, give_up_sl
 from web.settings import Settings
 
 GRACE_SECONDS = 3
+PING_SECONDS = 20.0
 _log = structlog.get_logger("server")
 
 
@@ -137,6 +138,7 @@ async def listening(services: Services, settings: Settings) -> AsyncIterator[tup
         lifespan="off",
         http=cast("type[asyncio.Protocol]", partial(HttpConnection, bounds)),
         ws=cast("type[asyncio.Protocol]", partial(SocketConnection, bounds)),
+        ws_ping_interval=min(PING_SECONDS, bounds.seconds_max),
         ws_ping_timeout=bounds.seconds_max,
         ws_max_size=settings.body_bytes_max,
         timeout_graceful_shutdown=GRACE_SECONDS,

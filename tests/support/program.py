@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -30,6 +30,7 @@ class ServerProcess:
     port: int
     token: str
     process: asyncio.subprocess.Process | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def address(self) -> str:
@@ -37,18 +38,21 @@ class ServerProcess:
         return f"http://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        """Start it and wait until it is ready."""
+        """Start it and wait until it takes its token."""
         env = {
             "DATABASE_URL": self.database_url,
             "FLEETGRAPH_PORT": str(self.port),
             "FLEETGRAPH_OPERATOR_TOKEN": self.token,
+            **self.settings,
         }
         self.process = await start("fleetgraph", "serve", env=env)
+        token = {"Authorization": f"Bearer {self.token}"}
         async with httpx.AsyncClient() as http, asyncio.timeout(START_SECONDS_MAX):
             while True:
                 try:
-                    if (await http.get(f"{self.address}/readyz")).status_code == httpx.codes.OK:
+                    if (await http.get(f"{self.address}/metrics", headers=token)).status_code == httpx.codes.OK:
                         return
+                    await asyncio.sleep(0.02)
                 except httpx.TransportError:
                     await asyncio.sleep(0.05)
 
@@ -72,9 +76,9 @@ async def start(program: str, *arguments: str, env: Mapping[str, str]) -> asynci
 
 
 @asynccontextmanager
-async def server_process(database_url: str) -> AsyncIterator[ServerProcess]:
-    """Run the server as a process while the block lasts."""
-    server = ServerProcess(database_url, free_port(), "operator-of-the-test")
+async def server_process(database_url: str, **settings: str) -> AsyncIterator[ServerProcess]:
+    """Run the server as a process while the block lasts, with these settings by their variables."""
+    server = ServerProcess(database_url, free_port(), "operator-of-the-test", settings=settings)
     await server.start()
     try:
         yield server

@@ -68,11 +68,13 @@ class RunningServer:
 
 
 @asynccontextmanager
-async def listening_server(database: Database) -> AsyncIterator[tuple[RunningServer, str]]:
+async def listening_server(
+    database: Database, settings: Settings | None = None
+) -> AsyncIterator[tuple[RunningServer, str]]:
     """Run the server with a real listener too, and give its address: for sockets and other programs."""
     async with (
         running_server(database) as running,
-        listening(running.services, Settings(port=0)) as (_, address),
+        listening(running.services, settings or Settings(port=0)) as (_, address),
     ):
         yield running, address
 

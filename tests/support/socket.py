@@ -2,10 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
@@ -45,13 +47,38 @@ class Socket:
         return dict(errors[0])
 
 
+def narrow_socket(address: str) -> socket.socket:
+    """Connect to a server with as small a receive buffer as the kernel has."""
+    found = urlsplit(address)
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    made.connect((found.hostname, found.port))
+    made.settimeout(0)
+    return made
+
+
 @asynccontextmanager
 async def open_socket(address: str, token: str, **more: str) -> AsyncIterator[Socket]:
     """Connect, send connection_init with the token (and more), and wait for the acknowledgement."""
+    async with _connected(address, None, {"authorization": f"Bearer {token}", **more}) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def open_narrow_socket(address: str, token: str) -> AsyncIterator[Socket]:
+    """The same over a connection for which the kernel keeps little while nobody reads."""
+    async with _connected(address, narrow_socket(address), {"authorization": f"Bearer {token}"}) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def _connected(address: str, sock: socket.socket | None, payload: Mapping[str, str]) -> AsyncIterator[Socket]:
     url = address.replace("http", "ws", 1) + "/graphql"
-    async with connect(url, subprotocols=[Subprotocol("graphql-transport-ws")]) as connection:
-        payload = {"authorization": f"Bearer {token}", **more}
+    protocols = [Subprotocol("graphql-transport-ws")]
+    # What a test sends to fill buffers would be compressed to nothing.
+    narrow: dict[str, Any] = {} if sock is None else {"sock": sock, "compression": None, "max_queue": 1}
+    async with connect(url, subprotocols=protocols, **narrow) as connection:
         await connection.send(json.dumps({"type": "connection_init", "payload": payload}))
-        socket = Socket(connection)
-        assert (await socket.message())["type"] == "connection_ack"
-        yield socket
+        opened = Socket(connection)
+        assert (await opened.message())["type"] == "connection_ack"
+        yield opened
