@@ -1,6 +1,7 @@
 """Tenants and tokens."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from db.connections import Row
 from db.database import Transaction
@@ -9,6 +10,16 @@ from domain.ids import TenantId, TokenId
 
 _FIND = """
 select id, tenant_id, name, role, expires_at, revoked_at from api_tokens where sha256 = $1
+"""
+_FIND_TICKET = """
+select t.id, t.tenant_id, t.name, t.role, t.expires_at, t.revoked_at
+from stream_tickets s join api_tokens t on t.id = s.token_id
+where s.sha256 = $1 and s.expires_at > $2
+"""
+# Those that nobody can use any more go with the next one: there are never more than a few minutes' worth.
+_ADD_TICKET = """
+with gone as (delete from stream_tickets where expires_at <= $4)
+insert into stream_tickets (sha256, token_id, expires_at) values ($1, $2, $3)
 """
 _ENSURE_TENANT = """
 insert into tenants (id, name) values ($1, $2) on conflict (name) do update set name = excluded.name returning id
@@ -29,7 +40,20 @@ _REVOKE = (
 
 async def find_token(tx: Transaction, sha256: bytes) -> StoredToken | None:
     """Return the token whose text has this SHA-256."""
-    row = await tx.first(_FIND, sha256)
+    return _stored(await tx.first(_FIND, sha256))
+
+
+async def find_ticket(tx: Transaction, sha256: bytes, now: datetime) -> StoredToken | None:
+    """Return the token that bought the ticket whose text has this SHA-256, while the ticket may be used."""
+    return _stored(await tx.first(_FIND_TICKET, sha256, now))
+
+
+async def add_ticket(tx: Transaction, sha256: bytes, token_id: TokenId, expires_at: datetime, now: datetime) -> None:
+    """Store a ticket by its hash."""
+    await tx.execute(_ADD_TICKET, sha256, token_id, expires_at, now)
+
+
+def _stored(row: Row | None) -> StoredToken | None:
     if row is None:
         return None
     principal = Principal(

@@ -1,12 +1,16 @@
 """Who asks, and what they may do: the one place that decides access."""
 
+import hashlib
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 from domain.errors import Forbidden, Unauthenticated
 from domain.ids import TenantId, TokenId
+
+STREAM_TICKET_LIFE: Final = timedelta(seconds=60)
+"""How long a ticket opens streams: long enough to be used, too short to be worth finding in a proxy's log."""
 
 
 class Role(StrEnum):
@@ -69,6 +73,11 @@ def admit(stored: StoredToken | None, now: datetime) -> Principal:
     if stored.principal.expires_at is not None and stored.principal.expires_at <= now:
         raise Unauthenticated("this token has expired")
     return stored.principal
+
+
+def secret_hash(text: str) -> bytes:
+    """Return what is stored of a token or a ticket."""
+    return hashlib.sha256(text.encode()).digest()
 
 
 def bearer(header: str | None) -> str:

@@ -29,6 +29,7 @@ from schema.scalars import Base64, Cursor
 from schema.site import Pool, PoolInput, PoolPatch, Site, SiteInput, policy_object
 from schema.slots import SlotError, slot_error
 from schema.status import StatusInput, StatusResult
+from schema.stream_ticket import StreamTicketMutations
 
 
 @strawberry.input(description="A section's hash.")
@@ -150,7 +151,7 @@ def _hashes(given: list[SectionHashInput]) -> list[GivenHash]:
 
 
 @strawberry.type(description="What can be changed.")
-class Mutation(CommandMutations, DeviceHealthMutations, AxisMutations):
+class Mutation(CommandMutations, DeviceHealthMutations, AxisMutations, StreamTicketMutations):
     """Root fields; each asks for permission first."""
 
     @strawberry.mutation(description="An agent starts: opens a session, and makes the node at its first hello.")

@@ -1,6 +1,5 @@
 """From a bearer token to a principal; tokens are stored hashed and compared by their hash."""
 
-import hashlib
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
@@ -8,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from db.access import add_token, find_token
+from db.access import add_token, find_ticket, find_token
 from db.database import Database, Transaction
 from db.identifiers import new_id
-from domain.access import Principal, Role, StoredToken, admit, bearer
+from domain.access import Principal, Role, StoredToken, admit, bearer, secret_hash
+from domain.errors import Unauthenticated
 from domain.ids import TenantId, TokenId
 
 TOKEN_BYTES: Final = 32
@@ -24,7 +24,7 @@ async def authenticate(database: Database, header: str | None, now: datetime) ->
     token = bearer(header)
     async with database.session() as tx:
         # The hash is looked up, never the text: what the comparison's time tells is about a hash.
-        return admit(await find_token(tx, token_hash(token)), now)
+        return admit(await find_token(tx, secret_hash(token)), now)
 
 
 class Authentication:
@@ -42,7 +42,7 @@ class Authentication:
         """Return who presents this `Authorization` value; raises Unauthenticated saying why not."""
         now = self._now()
         # The token itself is not kept, here neither.
-        key = token_hash(header or "")
+        key = secret_hash(header or "")
         known = self._known.get(key)
         if known is not None and now < known.until:
             return admit(StoredToken(known.principal, None), now)
@@ -53,16 +53,20 @@ class Authentication:
             self._known.popitem(last=False)
         return principal
 
+    async def of_ticket(self, ticket: str) -> Principal:
+        """Return whose token bought a ticket that still opens streams; raises Unauthenticated saying why not."""
+        now = self._now()
+        async with self._database.session() as tx:
+            stored = await find_ticket(tx, secret_hash(ticket), now)
+        if stored is None:
+            raise Unauthenticated("unknown ticket, or older than a minute: create another")
+        return admit(stored, now)
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
     principal: Principal
     until: datetime
-
-
-def token_hash(token: str) -> bytes:
-    """Return what is stored of a token."""
-    return hashlib.sha256(token.encode()).digest()
 
 
 def new_token(role: Role) -> str:
@@ -73,5 +77,5 @@ def new_token(role: Role) -> str:
 async def issue_token(tx: Transaction, tenant_id: TenantId, role: Role, name: str, *, text: str | None = None) -> str:
     """Store a token (`text`, else a new one) and return its text, which is not kept."""
     token = text or new_token(role)
-    await add_token(tx, Principal(TokenId(new_id("tok")), tenant_id, role, name), token_hash(token))
+    await add_token(tx, Principal(TokenId(new_id("tok")), tenant_id, role, name), secret_hash(token))
     return token

@@ -67,7 +67,6 @@ async def kept_open(
     stopping: asyncio.Event,
     ended: asyncio.Future[str],
     last: Callable[[str], str],
-    heartbeat_seconds: float = HEARTBEAT_SECONDS,
 ) -> AsyncGenerator[str, None]:
     """Yield the stream, and a comment where it is silent, until it ends; then it is closed.
 
@@ -82,7 +81,7 @@ async def kept_open(
         while True:
             following = following or asyncio.ensure_future(anext(stream))
             done, _ = await asyncio.wait(
-                {following, *ends}, timeout=heartbeat_seconds, return_when=asyncio.FIRST_COMPLETED
+                {following, *ends}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
             if following in done:
                 try:

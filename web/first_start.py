@@ -12,10 +12,10 @@ from pydantic import SecretStr
 from db.access import count_tokens, ensure_tenant, find_token
 from db.database import Database
 from db.identifiers import new_id
-from domain.access import Permission, Role, StoredToken, admit
+from domain.access import Permission, Role, StoredToken, admit, secret_hash
 from domain.errors import Forbidden, Unauthenticated
 from domain.ids import TenantId
-from web.authentication import issue_token, token_hash
+from web.authentication import issue_token
 
 TENANT_NAME: Final = "default"
 # One process makes the first token, however many start at once.
@@ -63,7 +63,7 @@ async def first_operator_token(database: Database, given: SecretStr | None, now:
     tenant_id = await default_tenant(database)
     async with database.transaction() as tx:
         await tx.execute("select pg_advisory_xact_lock($1)", _LOCK)
-        if text and (stored := await find_token(tx, token_hash(text))):
+        if text and (stored := await find_token(tx, secret_hash(text))):
             return _with_stored(stored, now)
         if await count_tokens(tx, Role.OPERATOR):
             return GivenRefused("an operator has a token, and only the first is taken from there") if text else Known()
@@ -84,7 +84,7 @@ async def local_token(database: Database, file: Path, role: Role, now: datetime)
     tenant_id = await default_tenant(database)
     known = await asyncio.to_thread(_read, file)
     async with database.transaction() as tx:
-        if known and _serves(await find_token(tx, token_hash(known)), role, now):
+        if known and _serves(await find_token(tx, secret_hash(known)), role, now):
             return
         token = await issue_token(tx, tenant_id, role, f"{role.value} of this machine")
     await asyncio.to_thread(_write_private, file, token + "\n")

@@ -180,7 +180,7 @@ class GraphQLView(GraphQL[Context, None]):
         request.state.request_id = context.request_id
         if isinstance(request, Request) and isinstance(response, Response):
             response.headers["X-Request-Id"] = context.request_id
-            context.principal = await self._principal(request.headers.get("authorization"))
+            context.principal = await self._requester(request)
             context.freshness = asked_freshness(request.headers)
             context.last_event_id = request.headers.get("last-event-id") or None
         return context
@@ -195,6 +195,12 @@ class GraphQLView(GraphQL[Context, None]):
         except Refusal as refusal:
             raise ConnectionRejectionError from refusal
         return {"requestId": context.request_id}
+
+    async def _requester(self, request: Request) -> Principal:
+        ticket = request.query_params.get("ticket") if request.method == "GET" else None
+        if ticket is not None:
+            return await self._authentication.of_ticket(ticket)
+        return await self._principal(request.headers.get("authorization"))
 
     async def _principal(self, header: str | None) -> Principal:
         return await self._authentication.principal(header)

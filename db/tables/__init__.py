@@ -6,7 +6,7 @@ from sqlalchemy import Table
 from sqlmodel import SQLModel
 
 from db.tables.acceptance import AcceptanceRow
-from db.tables.access import ApiTokenRow, TenantRow
+from db.tables.access import ApiTokenRow, StreamTicketRow, TenantRow
 from db.tables.booking import AllocationRow, BookingRow
 from db.tables.command import CommandRow
 from db.tables.device import DepartureRow, DeviceHealthRow, DeviceRow
@@ -51,6 +51,7 @@ __all__ = [
     "SectionRow",
     "SiteRow",
     "SnapshotRow",
+    "StreamTicketRow",
     "TenantRow",
     "metadata",
     "table_of",

@@ -29,3 +29,13 @@ class ApiTokenRow(SQLModel, table=True):
     created_at: Moment = columns.moment(now=True)
     expires_at: Moment | None = columns.moment(nullable=True)
     revoked_at: Moment | None = columns.moment(nullable=True)
+
+
+class StreamTicketRow(SQLModel, table=True):
+    """What opens an event stream for a moment in place of a token, kept as the SHA-256 of its text."""
+
+    __tablename__ = "stream_tickets"
+
+    sha256: bytes = Field(primary_key=True)
+    token_id: str = columns.reference("api_tokens.id", on_delete="CASCADE")
+    expires_at: Moment = columns.moment(index=True)

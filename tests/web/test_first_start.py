@@ -9,10 +9,10 @@ from pydantic import SecretStr
 from db.access import add_token, list_tokens, revoke_token
 from db.database import Database
 from db.identifiers import new_id
-from domain.access import Principal, Role
+from domain.access import Principal, Role, secret_hash
 from domain.errors import Unauthenticated
 from domain.ids import TokenId
-from web.authentication import authenticate, issue_token, token_hash
+from web.authentication import authenticate, issue_token
 from web.first_start import (
     Given,
     GivenRefused,
@@ -121,7 +121,7 @@ async def test_local_agent_gets_a_new_token_for_an_expired_or_unknown_one(databa
     tenant_id = await default_tenant(database)
     async with database.transaction() as tx:
         principal = Principal(TokenId(new_id("tok")), tenant_id, Role.AGENT, "an agent", NOW - timedelta(seconds=1))
-        await add_token(tx, principal, token_hash("expired"))
+        await add_token(tx, principal, secret_hash("expired"))
     for text in ("expired", "unknown", ""):
         file.write_text(text)
         await local_token(database, file, Role.AGENT, NOW)
