@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import pytest
 
-from db.access import revoke_token
 from db.database import Database
-from domain.ids import TenantId, TokenId
 from tests.support.cable import Cable, cable_to
 from tests.support.events import FOLLOW, commit_numbers
-from tests.support.server import Client, RunningServer
+from tests.support.server import RunningServer, feed_cursor, listening_server, revoke_tokens
 from tests.support.waiting import until
+from web.connections import TOO_SLOW
+from web.settings import Settings
 
 FOLDER: Final = Path(__file__).parent
 MODULES: Final = FOLDER / "node_modules"
@@ -89,16 +89,6 @@ async def _program(name: str, *arguments: str) -> AsyncIterator[Program]:
         await process.wait()
 
 
-async def _cursor(server: RunningServer) -> str:
-    return str((await server.operator.data("{ feedCursor }"))["feedCursor"])
-
-
-async def _revoke(database: Database, client: Client) -> None:
-    async with database.transaction() as tx:
-        for token in await tx.fetch("select id from api_tokens where tenant_id = $1", client.tenant_id):
-            await revoke_token(tx, TenantId(client.tenant_id), TokenId(token.id))
-
-
 async def _until_cut(cable: Cable, is_open: Callable[[], bool]) -> None:
     await until(is_open)
     assert cable.cut() >= 1
@@ -114,7 +104,7 @@ async def test_npm_clients_resume_unsubscribe_and_are_told_when_their_token_ends
     feed, tenant_id = server.services.feed, server.operator.tenant_id
     async with (
         cable_to(address) as cable,
-        _program(name, cable.address, server.operator.token, FOLLOW, await _cursor(server)) as program,
+        _program(name, cable.address, server.operator.token, FOLLOW, await feed_cursor(server.operator)) as program,
     ):
         await program.order("subscribe")
         await commit_numbers(database, tenant_id, range(3))
@@ -129,10 +119,28 @@ async def test_npm_clients_resume_unsubscribe_and_are_told_when_their_token_ends
         await until(lambda: feed.subscribers == 0)
         await program.order("subscribe")
         await until(lambda: feed.subscribers == 1)
-        await _revoke(database, server.operator)
+        await revoke_tokens(database, server.operator)
         said = await program.says()
         while said.get("closed") == 1000:  # graphql-ws closes a socket that has no subscription left
             said = await program.says()
         expected = {"closed": 4403, "reason": "Forbidden: this token was revoked"}
         assert said == (expected if name == "ws.mjs" else {"errors": ["UNAUTHENTICATED"]})
         await until(lambda: feed.subscribers == 0)
+
+
+@pytest.mark.usefixtures("packages")
+async def test_graphql_ws_comes_again_after_it_was_too_slow_and_misses_nothing(database: Database) -> None:
+    settings = Settings(port=0, slow_client_seconds=0.5)
+    async with listening_server(database, settings) as (server, address):
+        feed, tenant_id, token = server.services.feed, server.operator.tenant_id, server.operator.token
+        async with _program("ws.mjs", address, token, FOLLOW, await feed_cursor(server.operator)) as program:
+            await program.order("subscribe")
+            await commit_numbers(database, tenant_id, [0])
+            assert await program.numbers(1) == [0]
+            await program.order("sleep")
+            await until(lambda: feed.subscribers == 0)
+            await commit_numbers(database, tenant_id, [1, 2])
+            closed = await program.says()
+            assert closed["closed"] == TOO_SLOW
+            assert closed["reason"].startswith("too slow; after=")
+            assert await program.numbers(2) == [1, 2]

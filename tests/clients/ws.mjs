@@ -31,5 +31,7 @@ const orders = {
     });
   },
   unsubscribe: () => unsubscribe(),
+  // Reads nothing and answers nothing, like a program that computes or a laptop whose lid is shut.
+  sleep: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3000),
 };
 createInterface({ input: process.stdin }).on("line", (order) => orders[order]());

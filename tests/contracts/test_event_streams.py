@@ -8,12 +8,10 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from db.access import revoke_token
 from db.database import Database
-from domain.ids import TenantId, TokenId
 from tests.support.event_stream import Event, events, open_stream
 from tests.support.events import FOLLOW, commit_numbers
-from tests.support.server import Client, RunningServer
+from tests.support.server import RunningServer, feed_cursor, revoke_tokens
 from tests.support.socket import open_socket
 from tests.support.waiting import until
 from web import event_streams
@@ -27,10 +25,6 @@ def _number(event: Event) -> int:
     return int(event.answer["data"]["events"]["payload"]["n"])
 
 
-async def _cursor(server: RunningServer) -> str:
-    return str((await server.operator.data("{ feedCursor }"))["feedCursor"])
-
-
 async def _ticket(server: RunningServer) -> str:
     return str((await server.operator.data(TICKET))["createStreamTicket"]["ticket"])
 
@@ -40,16 +34,9 @@ async def _get(address: str, params: dict[str, str], **headers: str) -> httpx.Re
         return await http.get(f"{address}/graphql", params=params, headers={"Accept": "text/event-stream", **headers})
 
 
-async def _revoke(database: Database, client: Client) -> None:
-    async with database.transaction() as tx:
-        tokens = await tx.fetch("select id from api_tokens where tenant_id = $1", client.tenant_id)
-        for token in tokens:
-            await revoke_token(tx, TenantId(client.tenant_id), TokenId(token.id))
-
-
 async def test_a_stream_that_is_opened_anew_goes_on_behind_its_last_event(database: Database, served: Served) -> None:
     server, address = served
-    variables = {"after": await _cursor(server)}
+    variables = {"after": await feed_cursor(server.operator)}
     await commit_numbers(database, server.operator.tenant_id, range(5))
     async with open_stream(address, server.operator, FOLLOW, variables) as told:
         first = [await anext(told) for _ in range(2)]
@@ -84,7 +71,7 @@ async def test_clients_that_leave_take_their_streams_with_them(served: Served) -
 
 async def test_a_ticket_opens_a_stream_by_get(database: Database, served: Served) -> None:
     server, address = served
-    params = {"query": FOLLOW, "variables": json.dumps({"after": await _cursor(server)})}
+    params = {"query": FOLLOW, "variables": json.dumps({"after": await feed_cursor(server.operator)})}
     params["ticket"] = await _ticket(server)
     await commit_numbers(database, server.operator.tenant_id, range(2))
     async with (
@@ -124,7 +111,7 @@ async def test_a_ticket_opens_nothing_when_it_is_unknown_too_old_or_used_as_a_to
 async def test_a_ticket_ends_with_the_token_that_bought_it(database: Database, served: Served) -> None:
     server, address = served
     ticket = await _ticket(server)
-    await _revoke(database, server.operator)
+    await revoke_tokens(database, server.operator)
     answer = await _get(address, {"query": FOLLOW, "ticket": ticket})
     assert answer.status_code == 401
     assert "revoked" in answer.json()["errors"][0]["message"]
@@ -141,7 +128,7 @@ async def test_revoking_a_token_ends_its_sockets_and_streams_and_says_so(databas
         await socket.subscribe(FOLLOW)
         await another.subscribe(FOLLOW)
         await until(lambda: server.services.feed.subscribers == 3)
-        await _revoke(database, server.operator)
+        await revoke_tokens(database, server.operator)
         with pytest.raises(ConnectionClosed) as closed:
             await socket.message()
         assert closed.value.rcvd is not None

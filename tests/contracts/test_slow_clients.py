@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 from db.database import Database
 from tests.support.events import FOLLOW, commit_numbers
 from tests.support.program import server_process
-from tests.support.server import RunningServer, listening_server
+from tests.support.server import RunningServer, feed_cursor, listening_server
 from tests.support.socket import Socket, narrow_socket, open_narrow_socket, open_socket
 from tests.support.waiting import until
 from web.connections import TOO_SLOW
@@ -46,15 +46,11 @@ async def _numbers(socket: Socket, count: int) -> list[int]:
     return [(await socket.next())["events"]["payload"]["n"] for _ in range(count)]
 
 
-async def _cursor(server: RunningServer) -> str:
-    return str((await server.operator.data("{ feedCursor }"))["feedCursor"])
-
-
 async def test_a_client_that_takes_nothing_is_told_where_to_go_on_and_sees_every_event_once(
     database: Database, impatient: Served
 ) -> None:
     server, address = impatient
-    start = await _cursor(server)
+    start = await feed_cursor(server.operator)
     async with open_narrow_socket(address, server.operator.token) as socket:
         await socket.subscribe(FOLLOW, after=start)
         await commit_numbers(database, server.operator.tenant_id, range(40), bulk=BULK)
@@ -80,7 +76,7 @@ async def test_a_client_that_takes_nothing_is_told_where_to_go_on_and_sees_every
 async def test_a_client_that_never_reads_again_is_cut_off(database: Database, impatient: Served) -> None:
     server, address = impatient
     async with open_narrow_socket(address, server.operator.token) as socket:
-        await socket.subscribe(FOLLOW, after=await _cursor(server))
+        await socket.subscribe(FOLLOW, after=await feed_cursor(server.operator))
         await commit_numbers(database, server.operator.tenant_id, range(40), bulk=BULK)
         socket.connection.transport.pause_reading()
         port = socket.connection.local_address[1]
@@ -100,7 +96,7 @@ async def test_a_client_that_reads_slowly_is_waited_for_as_long_as_it_takes_some
     server, address = impatient
     begun = asyncio.get_running_loop().time()
     async with open_narrow_socket(address, server.operator.token) as socket:
-        await socket.subscribe(FOLLOW, after=await _cursor(server))
+        await socket.subscribe(FOLLOW, after=await feed_cursor(server.operator))
         await commit_numbers(database, server.operator.tenant_id, range(60), bulk=BULK)
         seen = []
         for _ in range(60):
@@ -115,7 +111,7 @@ async def test_a_client_that_reads_slowly_is_waited_for_as_long_as_it_takes_some
 async def test_an_idle_client_that_answers_no_ping_is_closed(impatient: Served) -> None:
     server, address = impatient
     async with open_socket(address, server.operator.token) as socket:
-        await socket.subscribe(FOLLOW, after=await _cursor(server))
+        await socket.subscribe(FOLLOW, after=await feed_cursor(server.operator))
         await until(lambda: server.services.feed.subscribers == 1)
         socket.connection.transport.pause_reading()
         await until(lambda: server.services.feed.subscribers == 0)
@@ -129,7 +125,7 @@ async def test_an_event_stream_that_nobody_reads_is_cut_off_and_goes_on_behind_t
     database: Database, impatient: Served
 ) -> None:
     server, address = impatient
-    start = await _cursor(server)
+    start = await feed_cursor(server.operator)
     seen: list[int] = []
     await commit_numbers(database, server.operator.tenant_id, range(40), bulk=BULK)
     first = await _stream(address, server.operator.token, start)

@@ -12,13 +12,13 @@ from typing import Any
 import httpx
 from starlette.applications import Starlette
 
-from db.access import ensure_tenant
+from db.access import ensure_tenant, revoke_token
 from db.database import Database
 from db.hints import Hints
 from db.identifiers import new_id
 from db.replica import Replica
 from domain.access import Role
-from domain.ids import TenantId
+from domain.ids import TenantId, TokenId
 from reconcilers.conflicts import conflicts
 from reconcilers.inventory import inventory
 from reconcilers.loop import run
@@ -111,6 +111,18 @@ async def client_of(database: Database, http: httpx.AsyncClient, tenant: str, ro
         tenant_id = await ensure_tenant(tx, TenantId(new_id("tenant")), tenant)
         token = await issue_token(tx, tenant_id, role, f"{tenant} {role.value}")
     return Client(http, token, tenant_id)
+
+
+async def feed_cursor(client: Client) -> str:
+    """Return the cursor behind everything that is there now."""
+    return str((await client.data("{ feedCursor }"))["feedCursor"])
+
+
+async def revoke_tokens(database: Database, client: Client) -> None:
+    """Revoke all tokens of the client's tenant."""
+    async with database.transaction() as tx:
+        for token in await tx.fetch("select id from api_tokens where tenant_id = $1", client.tenant_id):
+            await revoke_token(tx, client.tenant_id, TokenId(token.id))
 
 
 HELLO = """
