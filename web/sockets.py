@@ -72,6 +72,8 @@ class Operations(BaseGraphQLTransportWSHandler[Context, None]):
     It ends with the token that it was opened with, and says to a client that is too slow from where to go on.
     """
 
+    _is_watched = False
+
     async def handle(self) -> None:
         """Handle all messages of the socket."""
         cast("TextFrames", self.websocket).say_when_too_slow(self._farewell)
@@ -85,8 +87,6 @@ class Operations(BaseGraphQLTransportWSHandler[Context, None]):
         if principal is not None and not self._is_watched:
             self._is_watched = True
             self._session.enter_context(cast("_View", self.view).sessions.open(principal, self._end))
-
-    _is_watched = False
 
     def _end(self, why: str) -> None:
         self._ending = asyncio.create_task(self.websocket.close(FORBIDDEN, f"Forbidden: {why}"))
