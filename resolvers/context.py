@@ -22,6 +22,8 @@ from domain.pressure import THRESHOLDS, AllThresholds
 from resolvers.feed import Feed
 from resolvers.places import Place
 from resolvers.reports import Reports
+from resolvers.results import SharedResults
+from resolvers.streams import Streams
 
 
 class Entrance(StrEnum):
@@ -74,12 +76,15 @@ class Services:
     feed: Feed
     now: Callable[[], datetime]
     reports: Reports
+    streams: Streams
     compiled_reads: bool = True
     meter: Meter = field(default_factory=NoMeter)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process ends: streams over HTTP end then, as sockets are closed."""
     pressure_thresholds: AllThresholds = field(default_factory=lambda: THRESHOLDS)
     """Where a host's pressure begins and ends."""
+    results: SharedResults = field(default_factory=SharedResults)
+    """What events' subscribers were sent lately."""
     replica: Replica | None = None
     """What queries may read from besides the database."""
 

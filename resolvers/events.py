@@ -1,11 +1,12 @@
 """The feed as subscribers and lists see it."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from db import nodes as node_store
 from db.connections import Row
+from db.database import Database
 from db.declared.events import BY_POSITION, EVENTS
 from db.declared.nodes import NodeQuery
 from db.views.selection import Asked
@@ -19,6 +20,7 @@ from resolvers.context import Context
 from resolvers.feed import FeedItem
 from resolvers.reading import refuse_wide_filter
 from resolvers.reads import Page
+from resolvers.results import Shown
 
 EVERYTHING: Final = NodeQuery()
 
@@ -49,6 +51,12 @@ class FeedEvent:
     row: Row
     cursor: str
     context: Context
+    shown: Shown
+
+    @property
+    def key(self) -> Hashable:
+        """What two subscribers' results of the event have to agree in."""
+        return self.row.position, self.cursor
 
 
 async def subscribe(context: Context, query: EventQuery, after: str | None) -> AsyncIterator[FeedEvent]:
@@ -59,26 +67,28 @@ async def subscribe(context: Context, query: EventQuery, after: str | None) -> A
     """
     tenant_id = context.require(Permission.READ)
     _refuse_wide(query)
-    feed = context.services.feed
     after = context.last_event_id or after
-    start = await feed.end() if after is None else cursor.decode_feed(after)
+    start = await context.services.feed.end() if after is None else cursor.decode_feed(after)
+    shown, database = Shown(), context.services.database
+
+    async def choose(items: Sequence[FeedItem]) -> Sequence[FeedItem]:
+        return await _wanted(database, tenant_id, query, items)
+
     with context.standing(start) as place:
-        async for items in feed.follow(start, tenant_id):
-            for item in await _wanted(context, tenant_id, query, items):
-                place.offer(item.cursor)
-                # The executor ends it when the fields are read: nothing is held while the client takes its time.
-                yield FeedEvent(item.row, cursor.encode_feed(item.cursor), context.operation(snapshot=True))
-            place.pass_over(items[-1].cursor)
+        async for item in context.services.streams.follow(query, tenant_id, choose, start):
+            place.offer(item.cursor)
+            # The executor ends it when the fields are read: nothing is held while the client takes its time.
+            yield FeedEvent(item.row, cursor.encode_feed(item.cursor), context.operation(snapshot=True), shown)
 
 
 async def _wanted(
-    context: Context, tenant_id: TenantId, query: EventQuery, items: Sequence[FeedItem]
+    database: Database, tenant_id: TenantId, query: EventQuery, items: Sequence[FeedItem]
 ) -> Sequence[FeedItem]:
     fitting = [item for item in items if query.may_want(item.row)]
     if query.nodes == EVERYTHING or not fitting:
         return fitting
     about = sorted({item.row.node_id for item in fitting if item.row.node_id is not None})
-    async with context.services.database.session() as tx:
+    async with database.session() as tx:
         matching = await node_store.matching_nodes(tx, tenant_id, query.nodes, about)
     return [item for item in fitting if item.row.node_id in matching]
 

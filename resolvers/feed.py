@@ -87,24 +87,42 @@ class Feed:
 
         Without a cursor it starts at the present end. Raises CursorExpired when the log no longer holds what follows.
         """
-        async with self._database.session() as tx:
-            floor, head = await feed_bounds(tx)
-        cursor = cursor or FeedCursor(head)
-        refuse_unreachable(cursor, floor=floor, head=head)
-        visible = read_snapshot(cursor.snapshot) if cursor.snapshot else None
+        cursor = await self.place(cursor)
         self.subscribers += 1
         try:
             while True:
-                items: list[FeedItem] = []
-                for row in await self._after(cursor.position):
-                    passed = pass_event(cursor, visible, row.position, row.transaction)
-                    cursor = passed.cursor
-                    if passed.new and row.tenant_id == tenant_id:
-                        items.append(FeedItem(row, cursor))
+                items, cursor = await self.behind(cursor, tenant_id)
                 if items:
                     yield items
         finally:
             self.subscribers -= 1
+
+    async def place(self, cursor: FeedCursor | None) -> FeedCursor:
+        """Return the cursor, or the log's present end for none; raises CursorExpired."""
+        async with self._database.session() as tx:
+            floor, head = await feed_bounds(tx)
+        cursor = cursor or FeedCursor(head)
+        refuse_unreachable(cursor, floor=floor, head=head)
+        return cursor
+
+    async def behind(self, cursor: FeedCursor, tenant_id: str) -> tuple[Sequence[FeedItem], FeedCursor]:
+        """Return the tenant's next events behind a cursor and the cursor behind them, once there are any of anybody's.
+
+        Raises CursorExpired.
+        """
+        visible = read_snapshot(cursor.snapshot) if cursor.snapshot else None
+        items: list[FeedItem] = []
+        for row in await self._after(cursor.position):
+            passed = pass_event(cursor, visible, row.position, row.transaction)
+            cursor = passed.cursor
+            if passed.new and row.tenant_id == tenant_id:
+                items.append(FeedItem(row, cursor))
+        return items, cursor
+
+    async def beyond(self, position: int) -> None:
+        """Wait until this process knows of an event behind the position."""
+        while self._head <= position:
+            await self._grown.wait()  # replaced at each growth, so it is always the next one that is awaited
 
     @contextmanager
     def watch(self, topic: Topic) -> Iterator[asyncio.Event]:
@@ -124,8 +142,7 @@ class Feed:
 
     async def _after(self, position: int) -> Sequence[Row]:
         """Return the next events behind a position, waiting for at least one."""
-        while self._head <= position:
-            await self._grown.wait()  # replaced at each growth, so it is always the next one that is awaited
+        await self.beyond(position)
         if self._tail and self._tail[0].position <= position + 1:
             start = position + 1 - self._tail[0].position
             return list(islice(self._tail, start, start + BATCH_MAX))

@@ -4,10 +4,10 @@ graphql-core's executor is extended where it completes a value. That is not publ
 and `tests/contracts` compare both ways.
 """
 
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import orjson
-from graphql import GraphQLOutputType, GraphQLResolveInfo
+from graphql import ExecutionResult, GraphQLOutputType, GraphQLResolveInfo
 from graphql.execution.executor import Executor
 from graphql.pyutils import Path
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
@@ -19,12 +19,16 @@ from resolvers.commands import Delivered
 from resolvers.context import Context
 from resolvers.events import FeedEvent
 from resolvers.reads import One, Page, Related, Single, SummaryPart
+from resolvers.results import Made
 from schema.plans import ReadPlans
 from schema.selections import Details
+from schema.sharing import Selections
 
 EVENTS: Final = (FeedEvent, Delivered)
+SHARED: Final = (FeedEvent,)
 READS: Final = (One, Page, Related, Single, SummaryPart)
 PLANS: Final = ReadPlans()
+_SELECTIONS: Final = Selections()
 
 
 class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
@@ -95,10 +99,29 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
 
     def execute_operation(self, serially: bool | None = None) -> Any:  # noqa: ANN401, FBT001 - graphql-core's signature
         """Execute; an event's context ends with its last field, before the client is waited for."""
+        event = self.root_value
+        if isinstance(event, SHARED):
+            return self._shared(event)
         result = super().execute_operation(serially)
-        if not isinstance(self.root_value, EVENTS):
+        if not isinstance(event, EVENTS):
             return result
         return self._ended(result, self.context_value)
+
+    async def _shared(self, event: FeedEvent) -> ExecutionResult:
+        """Return the result of an event, made and written as JSON once for all who select the same of it."""
+        context = event.context
+
+        async def make() -> Made:
+            result = await self._ended(super(ReadingExecution, self).execute_operation(serially=False), context)
+            if result.errors or result.data is None:
+                return Made(result, 0)
+            text = orjson.dumps(result.data)
+            return Made(ExecutionResult(cast("Any", orjson.Fragment(text)), None), len(text))
+
+        key = (event.key, _SELECTIONS.key(self, context.principal))
+        made = await context.services.results.result(key, event.shown, make)
+        # Strawberry's extensions write into the result that they are given.
+        return ExecutionResult(made.data, made.errors)
 
     async def _ended(self, result: Any, context: Context) -> Any:  # noqa: ANN401
         try:

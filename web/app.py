@@ -15,6 +15,7 @@ from domain.pressure import THRESHOLDS, AllThresholds
 from resolvers.context import Services
 from resolvers.feed import Feed
 from resolvers.reports import Reports
+from resolvers.streams import Streams
 from schema.compiled import CompiledOperations
 from schema.graph import Graph, build, core_schema
 from web.authentication import Authentication
@@ -53,6 +54,7 @@ async def open_services(
         feed,
         utc_now,
         reports,
+        Streams(feed),
         compiled_reads,
         Metrics(),
         pressure_thresholds=pressure_thresholds,

@@ -1,0 +1,125 @@
+"""Streams of events that fit a query: chosen once in this process, for all who follow the same.
+
+A follower is a place in its stream, as it is in the log: near the end it reads what the stream has chosen already,
+behind that it reads the log and chooses for itself until it has caught up. Nobody waits for anybody.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import takewhile
+from typing import Final
+
+from domain.cursor import FeedCursor
+from domain.ids import TenantId
+from resolvers.feed import Feed, FeedItem
+
+KEPT_MAX: Final = 1024
+"""Chosen events that a stream keeps for those who are not at its end."""
+
+Choose = Callable[[Sequence[FeedItem]], Awaitable[Sequence[FeedItem]]]
+
+
+class _Stream:
+    """What was chosen behind the position `since`, up to the cursor `end`."""
+
+    def __init__(self, begin: FeedCursor) -> None:
+        self.since = begin.position
+        self.end = begin
+        self.followers = 0
+        self.task: asyncio.Task[None] | None = None
+        self._kept: deque[FeedItem] = deque()
+        self._grown = asyncio.Event()
+        self._failure: Exception | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the stream has ended."""
+        return self._failure is not None
+
+    async def run(self, feed: Feed, tenant_id: TenantId, choose: Choose) -> None:
+        """Choose until cancelled; what goes wrong ends the stream, and each follower is told."""
+        try:
+            while True:
+                items, end = await feed.behind(self.end, tenant_id)
+                chosen = await choose(items) if items else ()
+                self._append(chosen, end)
+        except Exception as failure:  # noqa: BLE001 - raised by every follower
+            self._failure = failure
+            self._grown.set()
+
+    def after(self, position: int) -> list[FeedItem]:
+        """Return what was chosen behind a position that the stream reaches back to."""
+        newer = list(takewhile(lambda item: item.row.position > position, reversed(self._kept)))
+        newer.reverse()
+        return newer
+
+    async def grown(self) -> None:
+        """Wait until more was chosen; raises what ended the stream."""
+        if self._failure is None:
+            await self._grown.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def _append(self, chosen: Sequence[FeedItem], end: FeedCursor) -> None:
+        self.end = end
+        if not chosen:
+            return
+        self._kept.extend(chosen)
+        while len(self._kept) > KEPT_MAX:
+            self.since = self._kept.popleft().row.position
+        self._grown.set()
+        self._grown = asyncio.Event()
+
+
+class Streams:
+    """The streams of a process that somebody follows."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._streams: dict[Hashable, _Stream] = {}
+
+    async def follow(
+        self, query: Hashable, tenant_id: TenantId, choose: Choose, cursor: FeedCursor | None
+    ) -> AsyncIterator[FeedItem]:
+        """Yield the tenant's events behind the cursor that `choose` keeps, each once and in order, then every new one.
+
+        `choose` must keep the same for equal queries. Raises CursorExpired, and what `choose` raises.
+        """
+        place = await self._feed.place(cursor)
+        self._feed.subscribers += 1
+        try:
+            with self._joined((tenant_id, query), tenant_id, choose) as stream:
+                while True:
+                    if place.waiting or place.position < stream.since:
+                        items, behind = await self._feed.behind(place, tenant_id)
+                        chosen = await choose(items) if items else ()
+                    elif chosen := stream.after(place.position):
+                        behind = chosen[-1].cursor
+                    else:
+                        await stream.grown()
+                        continue
+                    for item in chosen:
+                        yield item
+                    place = behind
+        finally:
+            self._feed.subscribers -= 1
+
+    @contextmanager
+    def _joined(self, key: Hashable, tenant_id: TenantId, choose: Choose) -> Iterator[_Stream]:
+        stream = self._streams.get(key)
+        if stream is None or stream.failed:
+            # At the log's end: whoever resumes far behind must not have others wait.
+            stream = self._streams[key] = _Stream(FeedCursor(self._feed.head))
+            stream.task = asyncio.create_task(stream.run(self._feed, tenant_id, choose))
+        stream.followers += 1
+        try:
+            yield stream
+        finally:
+            stream.followers -= 1
+            if not stream.followers:
+                if stream.task is not None:
+                    stream.task.cancel()
+                if self._streams.get(key) is stream:
+                    del self._streams[key]
