@@ -13,7 +13,7 @@ from db.declared.events import VARIANT, log
 from db.identifiers import new_id
 from db.views.plan import compile_statement
 from domain.cursor import FeedCursor
-from domain.feed import has_seen, replica_cursor
+from domain.feed import has_seen, refuse_unreachable, replica_cursor
 from domain.ids import NodeId, TenantId
 
 FORGOTTEN_MAX: Final = 10_000
@@ -86,6 +86,17 @@ with first as (
 update feed_head set floor = greatest(floor, last.position) from last where last.position is not null
 returning floor
 """
+# Of placed events those behind the cursor, and whatever waits: what either's transaction had committed when the cursor
+# was made is left out by its snapshot, which a cursor of a moment without waiting events does not need.
+_TOUCHED = """
+select distinct e.node_id from (
+    select node_id, transaction from events where tenant_id = $1 and position > $2
+    union all
+    select node_id, transaction from outbox where tenant_id = $1
+) e
+where e.node_id is not null
+    and ($3::text is null or not pg_visible_in_snapshot(e.transaction::text::xid8, $3::text::pg_snapshot))
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +153,17 @@ async def feed_cursor(source: Transaction | Reader) -> FeedCursor:
     if here.is_replica:
         return replica_cursor(here.position, here.finished_before, waiting)
     return FeedCursor(here.position, here.snapshot, waiting[0][1] if waiting else 0)
+
+
+async def touched_nodes(source: Transaction | Reader, tenant_id: TenantId, cursor: FeedCursor) -> list[NodeId]:
+    """Return the tenant's nodes that this view of the data has events of which the cursor has not.
+
+    Raises CursorExpired.
+    """
+    floor, head = await feed_bounds(source)
+    refuse_unreachable(cursor, floor=floor, head=head)
+    rows = await source.fetch(_TOUCHED, tenant_id, cursor.position, cursor.snapshot)
+    return [NodeId(row.node_id) for row in rows]
 
 
 async def has_seen_all(source: Transaction | Reader, cursors: Sequence[FeedCursor]) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from db.database import Transaction
+from db.database import Reader, Transaction
 from db.declared.nodes import NODES, NodeQuery
 from db.views.draft import Draft
 from db.views.plan import Compiled, compile_statement
@@ -119,13 +119,14 @@ async def save_decided(tx: Transaction, decided: Sequence[DecidedNode]) -> None:
 
 
 async def matching_nodes(
-    source: Transaction, tenant_id: TenantId, query: NodeQuery, node_ids: Sequence[str]
-) -> frozenset[str]:
-    """Return which of these nodes fit the query."""
-    asked = Asked((*query.where(), NODES.where("among", node_ids)))
+    source: Transaction | Reader, tenant_id: TenantId, query: NodeQuery, node_ids: Sequence[str] | None = None
+) -> frozenset[NodeId]:
+    """Return which nodes fit the query: of these, or of all."""
+    where = query.where() if node_ids is None else (*query.where(), NODES.where("among", node_ids))
+    asked = Asked(where)
     compiled = _matching(asked.shape)
     rows = await source.fetch(compiled.text, *compiled.arguments([tenant_id, *asked.values()]))
-    return frozenset(row.id for row in rows)
+    return frozenset(NodeId(row.id) for row in rows)
 
 
 @lru_cache(64)

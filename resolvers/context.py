@@ -20,6 +20,7 @@ from domain.freshness import ANY, Freshness
 from domain.ids import TenantId
 from domain.pressure import THRESHOLDS, AllThresholds
 from resolvers.feed import Feed
+from resolvers.node_views import NodeViews
 from resolvers.places import Place
 from resolvers.reports import Reports
 from resolvers.results import SharedResults
@@ -77,6 +78,7 @@ class Services:
     now: Callable[[], datetime]
     reports: Reports
     streams: Streams
+    views: NodeViews
     compiled_reads: bool = True
     meter: Meter = field(default_factory=NoMeter)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

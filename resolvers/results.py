@@ -13,6 +13,8 @@ from typing import Any, Final
 
 BYTES_MAX: Final = 16 * 2**20
 """What is kept of results, in bytes of their JSON."""
+SECONDS_MAX: Final = 5.0
+"""How long one is kept: who comes later is shown what is then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,13 @@ class Made:
 
     value: Any
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    turn: int
+    until: float
+    made: Made
 
 
 @dataclass(slots=True, eq=False)
@@ -37,16 +46,17 @@ class SharedResults:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._turns = count(1)
-        self._made: OrderedDict[Hashable, tuple[int, Made]] = OrderedDict()
+        self._made: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._making: dict[Hashable, tuple[int, asyncio.Task[Made]]] = {}
 
     async def result(self, key: Hashable, shown: Shown, make: Callable[[], Awaitable[Made]]) -> Any:  # noqa: ANN401 - whatever is made
         """Return the result of a key, not older than what was shown; raises what `make` raises."""
-        found = self._made.get(key)
-        if found is None or found[0] < shown.turn:
-            found = await self._new(key, shown, make)
-        shown.turn = found[0]
-        return found[1].value
+        kept = self._made.get(key)
+        if kept is not None and kept.turn >= shown.turn and kept.until > asyncio.get_running_loop().time():
+            shown.turn = kept.turn
+            return kept.made.value
+        shown.turn, made = await self._new(key, shown, make)
+        return made.value
 
     async def _new(self, key: Hashable, shown: Shown, make: Callable[[], Awaitable[Made]]) -> tuple[int, Made]:
         under_way = self._making.get(key)
@@ -60,22 +70,24 @@ class SharedResults:
         return turn, await asyncio.shield(task)
 
     async def _make(self, key: Hashable, turn: int, make: Callable[[], Awaitable[Made]]) -> Made:
+        begun = asyncio.get_running_loop().time()
         try:
             made = await make()
         finally:
             if self._making.get(key, (0,))[0] == turn:
                 del self._making[key]
-        if made.bytes and turn >= self._made.get(key, (0,))[0]:
-            self._keep(key, turn, made)
+        before = self._made.get(key)
+        if made.bytes and (before is None or before.turn < turn):
+            self._keep(key, _Kept(turn, begun + SECONDS_MAX, made))
         return made
 
-    def _keep(self, key: Hashable, turn: int, made: Made) -> None:
+    def _keep(self, key: Hashable, kept: _Kept) -> None:
         before = self._made.pop(key, None)
-        self._bytes += made.bytes - (before[1].bytes if before else 0)
-        self._made[key] = turn, made
+        self._bytes += kept.made.bytes - (before.made.bytes if before else 0)
+        self._made[key] = kept
         while self._bytes > self._bytes_max:
-            _, (_, oldest) = self._made.popitem(last=False)
-            self._bytes -= oldest.bytes
+            _, oldest = self._made.popitem(last=False)
+            self._bytes -= oldest.made.bytes
 
 
 def _heard(task: asyncio.Task[Made]) -> None:

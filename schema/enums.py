@@ -18,6 +18,7 @@ from domain.kernel_faults import FaultKind
 from domain.labels import LabelSource
 from domain.node import Connectivity, InventoryState, NodeRole, NodeState, Power, ProvisionState, Trust
 from domain.node_fault import FaultEnd
+from domain.node_view import ViewChange
 from domain.pool import PoolAgent, PoolClass, Sharing, SiteKind
 from domain.pressure import Pressure
 from domain.remediation_run import RemediationState
@@ -56,6 +57,7 @@ strawberry.enum(AcceptanceState, name="AcceptanceState", description="Where an a
 strawberry.enum(AcceptanceCheckState, name="AcceptanceCheckState", description="What became of an acceptance check.")
 for _enum, _description in _DESCRIPTIONS.items():
     strawberry.enum(_enum, description=_description)
+strawberry.enum(ViewChange, name="NodeChangeKind", description="What became of a node in a live view.")
 strawberry.enum(FaultKind, name="XidKind", description="Which of the driver's lines told of a fault.")
 strawberry.enum(Pressure, name="PressureKind", description="What of a host's pressure is measured.")
 strawberry.enum(Scope, name="XidScope", description="What a fault of the kernel log touches.")
@@ -92,6 +94,7 @@ __all__ = [
     "Sharing",
     "SiteKind",
     "Trust",
+    "ViewChange",
     "XidClass",
     "XidPolicy",
     "XidRemedy",

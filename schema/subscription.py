@@ -9,6 +9,7 @@ from domain.events import CONDITION_CHANGED, DEVICE_HEALTH_CHANGED, INVENTORY_CH
 from resolvers import commands as command_cases
 from resolvers import events as cases
 from resolvers.events import EventQuery
+from resolvers.node_changes import follow_nodes
 from schema.arguments import FeedAfter, listed
 from schema.command import Command, NodeId
 from schema.compute_node import NodeFilter, node_query
@@ -21,6 +22,7 @@ from schema.event import (
     NodeInventoryChanged,
     event_query,
 )
+from schema.node_change import NodeChange
 from schema.objects import Info
 
 
@@ -89,6 +91,21 @@ class Subscription:
         """Follow the feed."""
         async for event in cases.subscribe(info.context, event_query(filter), after):
             yield cast("Event", event)
+
+    @strawberry.subscription(
+        description="A live view of the fleet: the nodes that fit as they are (ENTERED), a mark (SYNCED), then every "
+        "change. With `after`, instead of all nodes those that may have changed since: ENTERED when they fit, whether "
+        "they did before or not, else LEFT, also when they never fitted. Several changes of a node may be told as one."
+    )
+    async def node_changes(
+        self,
+        info: Info,
+        filter: Annotated[NodeFilter | None, strawberry.argument(description="Which nodes.")] = None,  # noqa: A002
+        after: FeedAfter = None,
+    ) -> AsyncIterator[NodeChange]:
+        """Follow the nodes that fit."""
+        async for change in follow_nodes(info.context, node_query(filter), after):
+            yield cast("NodeChange", change)
 
     @strawberry.subscription(
         description="For a node's agent: what the node is to do, each command when it falls due. It begins with all "

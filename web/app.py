@@ -14,6 +14,7 @@ from db.replica import Replica
 from domain.pressure import THRESHOLDS, AllThresholds
 from resolvers.context import Services
 from resolvers.feed import Feed
+from resolvers.node_views import NodeViews
 from resolvers.reports import Reports
 from resolvers.streams import Streams
 from schema.compiled import CompiledOperations
@@ -55,6 +56,7 @@ async def open_services(
         utc_now,
         reports,
         Streams(feed),
+        NodeViews(database, feed),
         compiled_reads,
         Metrics(),
         pressure_thresholds=pressure_thresholds,

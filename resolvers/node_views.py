@@ -1,0 +1,224 @@
+"""Live views of nodes: each is looked at once in this process, for all who follow the same.
+
+A view is the set of nodes that fit a query, and a history of looks. A look is one snapshot of the data: which nodes
+have events that the look before had not, and which of them fit now. So members and changes of two looks are exactly
+what a query at their cursors would show, whatever is committed or placed in between; what comes in a burst is one look.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from db import nodes as node_store
+from db.database import Database, Reader
+from db.declared.nodes import NodeQuery
+from db.events import feed_cursor, touched_nodes
+from domain.cursor import FeedCursor
+from domain.ids import NodeId, TenantId
+from domain.node_view import NodeTold, Seen, ViewChange, caught_up
+from resolvers.feed import Feed
+
+PAUSE_SECONDS: Final = 0.05
+"""The least time between two looks: what comes meanwhile is one look's."""
+LOOKS_MAX: Final = 1024
+"""Looks that a view keeps for those who are not at its end."""
+NODES_KEPT_MAX: Final = 20_000
+"""Nodes told by the looks that are kept, the newest look aside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look had to tell, and the cursors of the look before and of this one."""
+
+    number: int
+    told: tuple[NodeTold, ...]
+    before: FeedCursor
+    cursor: FeedCursor
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A change for one follower. `cursor` is where to resume behind it, None while only a new beginning is whole.
+
+    `key` is equal for followers who are told the same.
+    """
+
+    change: ViewChange
+    node_id: NodeId | None
+    cursor: FeedCursor | None
+    key: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """How a view stands: the look that showed it, what was told up to it, and its cursor."""
+
+    look: int
+    number: int
+    members: frozenset[NodeId]
+    cursor: FeedCursor
+
+
+class _View:
+    """The nodes of one tenant that fit one query."""
+
+    def __init__(self, database: Database, tenant_id: TenantId, query: NodeQuery) -> None:
+        self._database = database
+        self._tenant_id = tenant_id
+        self._query = query
+        self._looking = asyncio.Lock()
+        self._seen: Seen | None = None
+        self._cursor = FeedCursor(0)
+        self._number = 0
+        self._asked = self._looked = 0
+        self._looks: deque[Look] = deque()
+        self._kept = 0
+        self._grown = asyncio.Event()
+        self._failure: Exception | None = None
+        self.followers = 0
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the view has ended."""
+        return self._failure is not None
+
+    async def run(self, feed: Feed) -> None:
+        """Look whenever the feed grows, until cancelled; what goes wrong ends the view, and each follower is told."""
+        try:
+            await self.present()
+            while True:
+                await feed.beyond(self._cursor.position)
+                await self.present()
+                await asyncio.sleep(PAUSE_SECONDS)
+        except Exception as failure:  # noqa: BLE001 - raised by every follower
+            self._failure = failure
+            self._grown.set()
+
+    async def present(self) -> _Present:
+        """Look, unless somebody began to after this was asked; returns what was seen."""
+        self._asked += 1
+        asked = self._asked
+        async with self._looking:
+            if self._seen is None or asked > self._looked:
+                self._looked = self._asked
+                self._seen = await self._look(self._seen)
+            return _Present(self._looked, self._number, self._seen.members, self._cursor)
+
+    async def touched(self, cursor: FeedCursor) -> list[NodeId]:
+        """Return the nodes of which there are events behind a cursor; raises CursorExpired."""
+        async with _snapshot(self._database) as reader:
+            return await touched_nodes(reader, self._tenant_id, cursor)
+
+    def reaches(self, number: int) -> bool:
+        """Say whether all looks behind this one are kept."""
+        return number >= self._number or bool(self._looks and self._looks[0].number <= number + 1)
+
+    async def after(self, number: int) -> list[Look]:
+        """Return the looks behind this one, of those that are kept, waiting for one; raises what ended the view."""
+        while self._failure is None and self._number <= number:
+            await self._grown.wait()
+        if self._failure is not None:
+            raise self._failure
+        return [look for look in self._looks if look.number > number]
+
+    async def _look(self, last: Seen | None) -> Seen:
+        async with _snapshot(self._database) as reader:
+            cursor = await feed_cursor(reader)
+            if last is None:
+                seen = Seen.first(await node_store.matching_nodes(reader, self._tenant_id, self._query))
+            else:
+                touched = await touched_nodes(reader, self._tenant_id, self._cursor)
+                seen = last.again(touched, await self._fitting(reader, touched))
+        before, self._cursor = self._cursor, cursor
+        if seen.told:
+            self._number += 1
+            self._keep(Look(self._number, seen.told, before, cursor))
+        return seen
+
+    async def _fitting(self, reader: Reader, touched: Sequence[NodeId]) -> frozenset[NodeId]:
+        if not touched:
+            return frozenset()
+        return await node_store.matching_nodes(reader, self._tenant_id, self._query, touched)
+
+    def _keep(self, look: Look) -> None:
+        self._looks.append(look)
+        self._kept += len(look.told)
+        while len(self._looks) > 1 and (len(self._looks) > LOOKS_MAX or self._kept > NODES_KEPT_MAX):
+            self._kept -= len(self._looks.popleft().told)
+        self._grown.set()
+        self._grown = asyncio.Event()
+
+
+@asynccontextmanager
+async def _snapshot(database: Database) -> AsyncIterator[Reader]:
+    reader = database.reader(snapshot=True)
+    try:
+        yield reader
+    finally:
+        await reader.close()
+
+
+class NodeViews:
+    """The views of a process that somebody follows."""
+
+    def __init__(self, database: Database, feed: Feed) -> None:
+        self._database = database
+        self._feed = feed
+        self._views: dict[tuple[TenantId, NodeQuery], _View] = {}
+
+    async def follow(self, tenant_id: TenantId, query: NodeQuery, after: FeedCursor | None) -> AsyncIterator[Told]:
+        """Yield the nodes that fit, or what may have changed of them since a cursor; a mark; then every change.
+
+        Who falls too far behind is served as one who resumes. Raises CursorExpired.
+        """
+        self._feed.subscribers += 1
+        try:
+            with self._joined(tenant_id, query) as view:
+                while True:
+                    present = await view.present()
+                    for each in await _beginning(view, present, after):
+                        yield Told(each.change, each.node_id, after, (present.look, each, after))
+                    number, after = present.number, present.cursor
+                    yield Told(ViewChange.SYNCED, None, after, (present.look, after))
+                    while view.reaches(number):
+                        for look in await view.after(number):
+                            for told in _of_look(look):
+                                yield told
+                            number, after = look.number, look.cursor
+        finally:
+            self._feed.subscribers -= 1
+
+    @contextmanager
+    def _joined(self, tenant_id: TenantId, query: NodeQuery) -> Iterator[_View]:
+        key = (tenant_id, query)
+        view = self._views.get(key)
+        if view is None or view.failed:
+            view = self._views[key] = _View(self._database, tenant_id, query)
+            view.task = asyncio.create_task(view.run(self._feed))
+        view.followers += 1
+        try:
+            yield view
+        finally:
+            view.followers -= 1
+            if not view.followers:
+                if view.task is not None:
+                    view.task.cancel()
+                if self._views.get(key) is view:
+                    del self._views[key]
+
+
+async def _beginning(view: _View, present: _Present, after: FeedCursor | None) -> Iterable[NodeTold]:
+    if after is None:
+        return (NodeTold(ViewChange.ENTERED, node_id) for node_id in sorted(present.members))
+    return caught_up(await view.touched(after), present.members)
+
+
+def _of_look(look: Look) -> Iterator[Told]:
+    for place, each in enumerate(look.told, start=1):
+        # Only with its last change the view is that of the look: who stops before it is told all of it again.
+        cursor = look.cursor if place == len(look.told) else look.before
+        yield Told(each.change, each.node_id, cursor, (look.number, each, cursor))
