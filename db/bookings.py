@@ -14,6 +14,7 @@ import asyncpg
 from db.connections import Row
 from db.database import Transaction
 from db.identifiers import new_id
+from db.node_changes import tell_changed
 from domain.booked_atoms import Booked
 from domain.ids import AllocationId, BookingId, DeviceId, NodeId, TenantId
 from domain.room import Span
@@ -24,6 +25,7 @@ _LOCK_NODE: Final = "select id from nodes where tenant_id = $1 and id = $2 for n
 # Not the time at which the transaction began: it may have waited for a release.
 _NOW: Final = "select clock_timestamp()"
 # The latter as the indexes have it (`db.tables.booking.ENDS`).
+_TOLD: Final = ("allocations",)
 _ENDS: Final = "not isempty(during) and coalesce(upper(during), 'infinity'::timestamptz)"
 # Whoever plans devices may have begun before a booking that was committed meanwhile.
 _BOOKED: Final = f"""
@@ -68,7 +70,7 @@ with ended as (
 )
 update allocations a
 set during = case when e.starts < e.at then tstzrange(e.starts, e.at) else tstzrange(e.at, e.at, '[]') end
-from ended e where a.id = e.id returning a.id
+from ended e where a.id = e.id returning a.id, a.node_id
 """  # noqa: S608
 # With its parts, whose ids begin with its own: also those that the pool of its node does not make of it now.
 _FOLLOW: Final = f"""
@@ -189,6 +191,7 @@ async def add_allocation(tx: Transaction, new: NewAllocation) -> None:
         new.span.end,
         dict(new.request),
     )
+    await tell_changed(tx, [(new.tenant_id, new.node_id)], _TOLD)
     async with _told():
         await tx.execute(_BOOK, new.id, [new_id("bkg") for _ in new.device_ids], list(new.device_ids))
 
@@ -197,4 +200,6 @@ async def end_allocations(
     tx: Transaction, tenant_id: TenantId, shard_id: str | None, replica_id: str | None
 ) -> list[AllocationId]:
     """End now what a shard or a whole replica holds or has reserved; returns the ids, none when nothing was left."""
-    return [AllocationId(row.id) for row in await tx.fetch(_END, tenant_id, shard_id, replica_id)]
+    rows = await tx.fetch(_END, tenant_id, shard_id, replica_id)
+    await tell_changed(tx, [(tenant_id, NodeId(node_id)) for node_id in sorted({row.node_id for row in rows})], _TOLD)
+    return [AllocationId(row.id) for row in rows]

@@ -134,6 +134,12 @@ async def update_pool(tx: Transaction, tenant_id: TenantId, pool_id: PoolId, fac
     return await tx.first(_UPDATE_POOL, tenant_id, pool_id, *given)
 
 
+async def nodes_of_pool(tx: Transaction, tenant_id: TenantId, pool_id: PoolId) -> list[NodeId]:
+    """Return the nodes that are in a pool."""
+    rows = await tx.fetch("select id from nodes where tenant_id = $1 and pool_id = $2 order by id", tenant_id, pool_id)
+    return [NodeId(row.id) for row in rows]
+
+
 async def replan_pool(tx: Transaction, tenant_id: TenantId, pool_id: PoolId) -> None:
     """Have the pool's nodes planned anew: what they divide into has changed."""
     await tx.execute(_REPLAN_POOL, pool_id, tenant_id)

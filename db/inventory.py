@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from db.connections import Row
 from db.database import Transaction
 from db.liveness import SEEN
+from db.node_changes import tell_changed
 from db.tables.inventory import CONTESTED, DUE, HELD, PENDING
 from domain.device_plan import Waits
 from domain.hardware import IDENTITY_SECTIONS, RECENT_MINUTES
 from domain.ids import NodeId, TenantId
 
+_TOLD: Final = ("inventoryStatus",)
 # Rows are locked in order of their ids, liveness before inventory: batches that name the same nodes take turns, and
 # an unchanged heartbeat locks no inventory row.
 _RECORD = f"""
@@ -109,7 +111,7 @@ where n.node_id = a.node_id
 """
 _FAILED = """
 update node_inventory set failed = $2, failed_at = now(), error = $3
-where node_id = $1 and reported = $2
+where node_id = $1 and reported = $2 returning tenant_id
 """
 # What a tenant says is not planned from (rule 9): looked at again it would be the same again.
 _PLANNED = """
@@ -215,6 +217,8 @@ async def record_reports(tx: Transaction, reports: Sequence[HashReport]) -> dict
         [dict(report.hashes) for report in reports],
         [report.skew_seconds for report in reports],
     )
+    tenants = {report.node_id: report.tenant_id for report in reports}
+    await tell_changed(tx, [(tenants[row.node_id], NodeId(row.node_id)) for row in rows if row.changed], _TOLD)
     return {NodeId(row.node_id): row for row in rows}
 
 
@@ -231,6 +235,7 @@ async def store_sections(
         [section.content for section in sections],
         [dict(section.document) for section in sections],
     )
+    await tell_changed(tx, [(tenant_id, NodeId(row.node_id)) for row in rows], _TOLD)
     return {NodeId(row.node_id): row.names for row in rows}
 
 
@@ -265,7 +270,9 @@ async def mark_applied(tx: Transaction, applied: Sequence[Applied], gpu_models_v
 
 async def mark_failed(tx: Transaction, node_id: NodeId, hashes: Mapping[str, str], error: str) -> None:
     """Note that this set could not be applied, and why; the last good inventory stays."""
-    await tx.execute(_FAILED, node_id, dict(hashes), error)
+    tenant_id = await tx.value(_FAILED, node_id, dict(hashes), error)
+    if tenant_id is not None:
+        await tell_changed(tx, [(tenant_id, node_id)], _TOLD)
 
 
 async def replan_released(tx: Transaction, limit: int) -> int:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from db.connections import Row
 from db.database import Transaction
+from db.node_changes import tell_changed
 from domain.ids import NodeId, TenantId
 from domain.liveness import LIFECYCLE_TYPES, LISTENING_GAP_SECONDS, SKEW_CLEARED_SECONDS
 from domain.node import LEASE_SECONDS
@@ -60,6 +61,16 @@ _SAVE = """
 update node_liveness l set away = s.away from unnest($1::text[], $2::text[]) s (node_id, away)
 where l.node_id = s.node_id and l.away is distinct from s.away
 """
+# Whether a lease holds, time alone decides: that it turned is told by who looks.
+_TURNED = """
+with turned as (
+    select node_id, not told_connected as connected from node_liveness
+    where told_connected <> coalesce(last_seen_at > now() - make_interval(secs => $1), false)
+    order by node_id limit $2 for no key update skip locked
+)
+update node_liveness l set told_connected = t.connected from turned t where l.node_id = t.node_id
+returning l.tenant_id, l.node_id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +121,10 @@ async def facts(tx: Transaction, node_ids: Sequence[NodeId], *, locked: bool) ->
 async def save_away(tx: Transaction, away: Sequence[tuple[NodeId, str | None]]) -> None:
     """Write what silences are said to be."""
     await tx.execute(_SAVE, [node_id for node_id, _ in away], [said for _, said in away])
+
+
+async def turn_leases(tx: Transaction, limit: int) -> int:
+    """Tell of up to `limit` nodes whose lease has ended, or holds again; returns how many."""
+    rows = await tx.fetch(_TURNED, LEASE_SECONDS, limit)
+    await tell_changed(tx, [(TenantId(row.tenant_id), NodeId(row.node_id)) for row in rows], ["connectivity"])
+    return len(rows)

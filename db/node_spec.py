@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from db.connections import Row
 from db.database import Transaction
+from db.node_changes import tell_changed
 from domain.certificate import Certificate
 from domain.hygiene import Upkeep
 from domain.ids import NodeId, TenantId
@@ -28,7 +29,7 @@ with said as materialized (
     where n.observed_generation <> i.generation and i.generation between 0 and n.generation and n.trust <> $4
     order by n.id for no key update of n
 )
-update nodes n set observed_generation = s.generation from said s where n.id = s.id
+update nodes n set observed_generation = s.generation from said s where n.id = s.id returning n.tenant_id, n.id
 """
 _OBSERVING = """
 select n.id from unnest($1::text[], $2::text[], $3::int[]) i (tenant_id, id, generation)
@@ -75,7 +76,8 @@ async def observing(tx: Transaction, observed: Mapping[tuple[TenantId, NodeId], 
 async def save_observed(tx: Transaction, observed: Mapping[tuple[TenantId, NodeId], int]) -> None:
     """Write which generations agents have observed, where it changes and can be."""
     tenants, nodes = [tenant_id for tenant_id, _ in observed], [node_id for _, node_id in observed]
-    await tx.execute(_OBSERVED, tenants, nodes, list(observed.values()), Trust.TENANT_CONTROLLED.value)
+    rows = await tx.fetch(_OBSERVED, tenants, nodes, list(observed.values()), Trust.TENANT_CONTROLLED.value)
+    await tell_changed(tx, [(TenantId(row.tenant_id), NodeId(row.id)) for row in rows], ["observedGeneration"])
 
 
 async def nodes_to_sweep(tx: Transaction, after: str, limit: int) -> list[NodeId]:

@@ -112,6 +112,12 @@ async def register(tx: Transaction, tenant_id: TenantId, hello: Hello, arrival: 
     return NodeId(found)
 
 
+async def node_with(tx: Transaction, tenant_id: TenantId, identity_key: str) -> NodeId | None:
+    """Return the tenant's node with this identity."""
+    found = await tx.value("select id from nodes where tenant_id = $1 and identity_key = $2", tenant_id, identity_key)
+    return None if found is None else NodeId(found)
+
+
 async def save_decided(tx: Transaction, decided: Sequence[DecidedNode]) -> None:
     """Write what was decided of many nodes in one statement, where it changed."""
     if decided:

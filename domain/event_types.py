@@ -19,6 +19,7 @@ _AS_CONDITION: Final = "as its condition"
 _GIVEN_TO_NOBODY: Final = "the device and its parts are given to nobody"
 
 EVENT_TYPES: Final = (
+    EventType("node.changed", "fields of a node changed of which no other event tells; `changed` names them"),
     EventType("node.inventory.changed", "a reported set of sections was applied, or noted under a tenant's control"),
     EventType("node.gpu.missing", "a complete enumeration no longer has a GPU", "its atoms are gone"),
     EventType("node.gpu.added", "an enumeration has a GPU that was not there", "its atoms can be booked"),

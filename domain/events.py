@@ -25,6 +25,7 @@ NODE_ADOPTED: Final = "node.adopted"
 FAULT_RECORDED: Final = "node.fault.recorded"
 ALLOCATION_DEGRADED: Final = "allocation.degraded"
 ALLOCATION_RECOVERED: Final = "allocation.recovered"
+NODE_CHANGED: Final = "node.changed"
 REMEDIATION_STARTED: Final = "node.remediation.started"
 REMEDIATION_SUCCEEDED: Final = "node.remediation.succeeded"
 REMEDIATION_ESCALATED: Final = "node.remediation.escalated"
@@ -200,6 +201,11 @@ def pool_remediation(pool_id: PoolId, pool: PoolDisruption) -> PlannedEvent:
     """Tell that no node of a pool is taken out any more, or that they are again, with what the breaker saw."""
     kind = POOL_PAUSED if pool.is_tripped else POOL_RESUMED
     return PlannedEvent(kind, {"poolId": pool_id, "nodes": pool.size, "turnedUnhealthy": pool.turned})
+
+
+def node_changed(names: Sequence[str]) -> PlannedEvent:
+    """Tell that fields of a node changed of which no other event tells, by their names in the graph."""
+    return PlannedEvent(NODE_CHANGED, {"changed": sorted(names)})
 
 
 def _change(change: Change) -> dict[str, JsonValue]:

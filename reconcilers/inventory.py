@@ -22,6 +22,7 @@ from db.devices import DeviceTaken
 from db.events import NewEvent
 from db.identifiers import new_id_after
 from db.inventory import Applied
+from db.node_changes import tell_changed
 from db.nodes import DecidedNode, save_decided
 from domain.digest import inventory_digest
 from domain.errors import InvalidSection
@@ -143,6 +144,9 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
         digest = marked(inventory_digest(claim.report.hashes), advisory=noted)
         standing.append(Applied(claim.node_id, digest, snapshot_id, waits))
     await save_decisions(tx, decisions)
+    told = {decision.claim.node_id for decision in decisions if decision.outcome.events}
+    quiet = [(claim.tenant_id, claim.node_id) for claim in claims if claim.node_id not in told]
+    await tell_changed(tx, quiet, ("devices", "inventoryStatus", "labels"))
     await store.mark_applied(tx, standing, GPU_MODELS_VERSION)
     # What faults of the kernel log do to the devices as they are now commits with them.
     failing = [each.claim.node_id for each in decisions if each.claim.state.raised_by_faults]

@@ -9,6 +9,7 @@ from db.acceptance import begin_attempt, lock_adoptable
 from db.connections import Row
 from db.fleet import NewPool, NewSite, PoolFacts
 from db.identifiers import new_id
+from db.node_changes import node_states, tell_changed, tell_changes
 from db.node_spec import set_units
 from domain.acceptance import next_attempt
 from domain.access import Permission
@@ -84,6 +85,9 @@ async def update_pool(context: Context, pool_id: str, patch: PoolPatch) -> Row:
         row = await store.update_pool(tx, tenant_id, PoolId(pool_id), facts)
         if row is None:
             raise Conflict(f"name: a pool {facts.name!r} exists already")
+        if facts != was:
+            nodes = await store.nodes_of_pool(tx, tenant_id, PoolId(pool_id))
+            await tell_changed(tx, [(tenant_id, node_id) for node_id in nodes], ["pool"])
         if (facts.sharing, facts.policy) != (was.sharing, was.policy):
             await store.replan_pool(tx, tenant_id, PoolId(pool_id))
             context.services.database.inventory_pending.set()
@@ -97,8 +101,10 @@ async def assign_pool(context: Context, node_id: str, pool_id: str | None) -> On
         await reading.pool(context, pool_id).load(context)
     await reading.node(context, node_id).load(context)
     async with context.transaction() as tx:
+        before = await node_states(tx, [NodeId(node_id)])
         if not await store.assign_pool(tx, tenant_id, NodeId(node_id), PoolId(pool_id) if pool_id else None):
             raise NotFound(f"no node {node_id!r}")
+        await tell_changes(tx, tenant_id, before, [NodeId(node_id)])
     context.services.database.inventory_pending.set()
     return reading.node(context, node_id)
 
@@ -108,7 +114,9 @@ async def set_trust(context: Context, node_id: str, trust: Trust) -> One:
     tenant_id = context.require(Permission.OPERATE)
     await reading.node(context, node_id).load(context)
     async with context.transaction() as tx:
+        before = await node_states(tx, [NodeId(node_id)])
         await store.set_trust(tx, tenant_id, NodeId(node_id), trust)
+        await tell_changes(tx, tenant_id, before, [NodeId(node_id)])
     context.services.database.inventory_pending.set()
     context.services.database.acceptance_due.set()
     return reading.node(context, node_id)
@@ -119,7 +127,9 @@ async def end_advisory_inventory(context: Context, node_id: str) -> One:
     tenant_id = context.require(Permission.OPERATE)
     await reading.node(context, node_id).load(context)
     async with context.transaction() as tx:
+        before = await node_states(tx, [NodeId(node_id)])
         ended = await store.end_advisory(tx, tenant_id, NodeId(node_id))
+        await tell_changes(tx, tenant_id, before, [NodeId(node_id)])
     if not ended:
         raise Conflict("its inventory is not advisory, or a tenant still controls it: setTrust takes control back")
     return reading.node(context, node_id)
@@ -136,7 +146,9 @@ async def adopt_node(context: Context, node_id: str) -> One:
             raise NotFound(f"no node {node_id!r}")
         number = next_attempt(NodeId(node_id), node.state, node.trust, node.newest)
         if number is not None:
+            before = await node_states(tx, [NodeId(node_id)])
             await begin_attempt(tx, tenant_id, NodeId(node_id), number, context.services.now())
+            await tell_changes(tx, tenant_id, before, [NodeId(node_id)])
     context.services.database.acceptance_due.set()
     return found
 
@@ -148,6 +160,8 @@ async def set_node_spec(context: Context, node_id: str, units: Sequence[Unit]) -
     await found.load(context)
     wanted = read_units(units)
     async with context.transaction() as tx:
+        before = await node_states(tx, [NodeId(node_id)])
         if not await set_units(tx, tenant_id, NodeId(node_id), wanted):
             raise NotFound(f"no node {node_id!r}")
+        await tell_changes(tx, tenant_id, before, [NodeId(node_id)])
     return found

@@ -14,7 +14,8 @@ from db.identifiers import new_id
 from db.inventory import HashReport, ReceivedSection
 from db.labels import save_reported_labels
 from db.liveness import SignOfLife, hear
-from db.nodes import Arrival, Hello, register
+from db.node_changes import node_states, tell_changes
+from db.nodes import Arrival, Hello, node_with, register
 from domain import sections
 from domain.acceptance import NO_CHECKS
 from domain.access import Permission
@@ -78,6 +79,8 @@ async def hello(
     reported = None if hashes is None else _known_hashes(hashes)
     arrival = Arrival(new_id("sess"), NodeId(new_id("node")), provision_state_at_join(checks=0))
     async with context.transaction() as tx:
+        known = await node_with(tx, tenant_id, given.identity_key)
+        before = await node_states(tx, [] if known is None else [known])
         node_id = await register(tx, tenant_id, given, arrival)
         await save_reported_labels(tx, node_id, said)
         if given.certificate is not None:
@@ -85,6 +88,8 @@ async def hello(
         if node_id == arrival.node_id and arrival.state is ProvisionState.ADOPTED:
             adopted = node_adopted(NO_CHECKS)
             await write_events(tx, [NewEvent(tenant_id, node_id, adopted.type, adopted.payload)])
+        else:
+            await tell_changes(tx, tenant_id, before, [node_id])
         if reported is None:
             (row,) = await hear(tx, [SignOfLife(tenant_id, node_id)])
         else:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from db import labels as store
 from db.labels import ReportedLabels
+from db.node_changes import tell_changed
 from domain.access import Permission
 from domain.driver_labels import Driver, driver_labels
 from domain.errors import NotFound
@@ -44,6 +45,7 @@ async def label_node(context: Context, node_id: str, put: Sequence[GivenLabel], 
         wanted = relabelled(current, change)
         if wanted != current:
             await store.save_operator_labels(tx, NodeId(node_id), wanted)
+            await tell_changed(tx, [(tenant_id, NodeId(node_id))], ["labels"])
     return reading.node(context, node_id)
 
 

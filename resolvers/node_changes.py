@@ -16,7 +16,7 @@ from resolvers.results import Shown
 
 
 @dataclass(frozen=True, slots=True)
-class NodeChanged:
+class ToldChange:
     """A change of a view on its way to a subscriber, with the context that the node's fields load with."""
 
     kind: ViewChange
@@ -34,7 +34,7 @@ class NodeChanged:
         return One(NODES, Asked((NODES.where("id", (self.node_id,)),)), self.node_id)
 
 
-async def follow_nodes(context: Context, query: NodeQuery, after: str | None) -> AsyncIterator[NodeChanged]:
+async def follow_nodes(context: Context, query: NodeQuery, after: str | None) -> AsyncIterator[ToldChange]:
     """Yield the tenant's nodes that fit, or what may have changed since a cursor; a mark; then every change.
 
     Raises InvalidInput, and CursorExpired when the log no longer holds what follows.
@@ -47,6 +47,6 @@ async def follow_nodes(context: Context, query: NodeQuery, after: str | None) ->
         yield _change(context, query, told, shown)
 
 
-def _change(context: Context, query: NodeQuery, told: Told, shown: Shown) -> NodeChanged:
+def _change(context: Context, query: NodeQuery, told: Told, shown: Shown) -> ToldChange:
     here = None if told.cursor is None else cursor.encode_feed(told.cursor)
-    return NodeChanged(told.change, told.node_id, here, (query, told.key), context.operation(snapshot=True), shown)
+    return ToldChange(told.change, told.node_id, here, (query, told.key), context.operation(snapshot=True), shown)

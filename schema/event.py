@@ -48,6 +48,13 @@ class Event:
         return bool(getattr(row, "typename", None) == cls.__name__)
 
 
+@strawberry.type(description="Fields of a node changed of which no other event tells.")
+class NodeChanged(Event):
+    """`node.changed`."""
+
+    changed: list[str] = strawberry.field(description="Their names in this schema, such as `labels` or `connectivity`.")
+
+
 @strawberry.type(description="A node's inventory was applied.")
 class NodeInventoryChanged(Event):
     """`node.inventory.changed`."""

@@ -18,15 +18,15 @@ from domain.access import Permission
 from resolvers.commands import Delivered
 from resolvers.context import Context
 from resolvers.events import FeedEvent
-from resolvers.node_changes import NodeChanged
+from resolvers.node_changes import ToldChange
 from resolvers.reads import One, Page, Related, Single, SummaryPart
 from resolvers.results import Made
 from schema.plans import ReadPlans
 from schema.selections import Details
 from schema.sharing import Selections
 
-EVENTS: Final = (FeedEvent, NodeChanged, Delivered)
-SHARED: Final = (FeedEvent, NodeChanged)
+EVENTS: Final = (FeedEvent, ToldChange, Delivered)
+SHARED: Final = (FeedEvent, ToldChange)
 READS: Final = (One, Page, Related, Single, SummaryPart)
 PLANS: Final = ReadPlans()
 _SELECTIONS: Final = Selections()
@@ -108,7 +108,7 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
             return result
         return self._ended(result, self.context_value)
 
-    async def _shared(self, event: FeedEvent | NodeChanged) -> ExecutionResult:
+    async def _shared(self, event: FeedEvent | ToldChange) -> ExecutionResult:
         """Return the result of an event, made and written as JSON once for all who select the same of it."""
         context = event.context
 

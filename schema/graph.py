@@ -19,6 +19,7 @@ from strawberry.types.graphql import OperationType
 from schema.event import (
     DeviceHealthChanged,
     NodeAxisChanged,
+    NodeChanged,
     NodeCommandChanged,
     NodeConditionChanged,
     NodeFaultRecorded,
@@ -152,6 +153,7 @@ def build() -> Graph:
             NodeCommandChanged,
             NodeFaultRecorded,
             NodeAxisChanged,
+            NodeChanged,
             NodeRemediationChanged,
             PoolRemediationChanged,
             OtherEvent,

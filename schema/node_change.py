@@ -4,7 +4,7 @@ from typing import cast
 
 import strawberry
 
-from resolvers.node_changes import NodeChanged
+from resolvers.node_changes import ToldChange
 from schema.compute_node import ComputeNode
 from schema.enums import ViewChange
 from schema.scalars import Cursor
@@ -28,4 +28,4 @@ class NodeChange:
     @strawberry.field(description="The node, as it is now, which may be newer than the change; null when it left.")
     def node(self) -> ComputeNode | None:
         """Ask for the node."""
-        return cast("ComputeNode | None", cast("NodeChanged", self).node)
+        return cast("ComputeNode | None", cast("ToldChange", self).node)

@@ -27,6 +27,7 @@ from reconcilers.faults import faults
 from reconcilers.gpu_models import gpu_models
 from reconcilers.hygiene import hygiene
 from reconcilers.inventory import inventory
+from reconcilers.leases import leases
 from reconcilers.liveness import liveness, reachable
 from reconcilers.loop import run
 from reconcilers.relay import relay
@@ -83,6 +84,7 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
         inventory(database, utc_now),
         conflicts(database),
         gpu_models(database),
+        leases(database),
         liveness(database, Patience(settings.unreachable_after, settings.lost_after), utc_now),
         hygiene(database, settings.min_agent_version, utc_now),
         commands(database, utc_now),

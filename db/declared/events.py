@@ -26,6 +26,7 @@ from domain.events import (
     DEVICE_HEALTH_CHANGED,
     FAULT_RECORDED,
     INVENTORY_CHANGED,
+    NODE_CHANGED,
     POOL_REMEDIATION,
     REMEDIATION,
     AxisChange,
@@ -42,6 +43,7 @@ _pools: Final = table_of(PoolRow)
 BY_POSITION: Final = Order("position", (log.c.position,), numbers=True)
 
 GRAPH_TYPES: Final = {
+    NODE_CHANGED: "NodeChanged",
     INVENTORY_CHANGED: "NodeInventoryChanged",
     CONDITION_CHANGED: "NodeConditionChanged",
     DEVICE_HEALTH_CHANGED: "DeviceHealthChanged",
@@ -95,6 +97,7 @@ EVENTS: Final = declare(
         key=log.c.position,
         tenant=log.c.tenant_id,
         keys={
+            "changed": Key("payload", "changed"),
             "snapshot_id": Key("payload", "snapshotId"),
             "digest": Key("payload", "digest"),
             "sections": Key("payload", "sections"),

@@ -69,11 +69,14 @@ class RunningServer:
 
 @asynccontextmanager
 async def listening_server(
-    database: Database, settings: Settings | None = None
+    database: Database, settings: Settings | None = None, *, reconcile: bool = True
 ) -> AsyncIterator[tuple[RunningServer, str]]:
-    """Run the server with a real listener too, and give its address: for sockets and other programs."""
+    """Run the server with a real listener too, and give its address: for sockets and other programs.
+
+    Its relay runs in any case: who listens wants to hear.
+    """
     async with (
-        running_server(database) as running,
+        running_server(database, reconcile=reconcile, relayed=True) as running,
         listening(running.services, settings or Settings(port=0)) as (_, address),
     ):
         yield running, address
@@ -84,6 +87,7 @@ async def running_server(
     database: Database,
     *,
     reconcile: bool = True,
+    relayed: bool = False,
     compiled_reads: bool = True,
     meter: Meter | None = None,
     replica: Replica | None = None,
@@ -93,7 +97,8 @@ async def running_server(
         services = replace(opened, meter=meter or opened.meter)
         app = application(services, Settings())
         transport = httpx.ASGITransport(app)
-        loops = (relay(database, hints), inventory(database, utc_now), conflicts(database)) if reconcile else ()
+        loops = [relay(database, hints)] if reconcile or relayed else []
+        loops += [inventory(database, utc_now), conflicts(database)] if reconcile else []
         async with (
             httpx.AsyncClient(transport=transport, base_url="http://test") as http,
             background(services.feed.run(), *([replica.run()] if replica else []), *(run(loop) for loop in loops)),
