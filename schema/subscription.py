@@ -1,6 +1,7 @@
 """The root of subscriptions."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Annotated, cast
 
 import strawberry
@@ -25,6 +26,8 @@ from schema.event import (
 from schema.node_change import NodeChange
 from schema.objects import Info
 
+AboutNodes = Annotated[NodeFilter | None, strawberry.argument(description="Only events about nodes that fit now.")]
+
 
 @strawberry.type(description="What can be followed. With `after`, every event comes once, in order, over reconnects.")
 class Subscription:
@@ -35,9 +38,7 @@ class Subscription:
         self,
         info: Info,
         node_ids: NodeIds = None,
-        filter: Annotated[  # noqa: A002 - the contract's name
-            NodeFilter | None, strawberry.argument(description="Only events about nodes that fit now.")
-        ] = None,
+        filter: AboutNodes = None,  # noqa: A002 - the contract's name
         after: FeedAfter = None,
     ) -> AsyncIterator[NodeInventoryChanged]:
         """Follow `node.inventory.changed`."""
@@ -57,9 +58,7 @@ class Subscription:
         types: Annotated[
             list[str] | None, strawberry.argument(description="Only conditions of any of these types.")
         ] = None,
-        filter: Annotated[  # noqa: A002 - the contract's name
-            NodeFilter | None, strawberry.argument(description="Only events about nodes that fit now.")
-        ] = None,
+        filter: AboutNodes = None,  # noqa: A002 - the contract's name
         after: FeedAfter = None,
     ) -> AsyncIterator[NodeConditionChanged]:
         """Follow `node.condition.changed`."""
@@ -74,10 +73,18 @@ class Subscription:
 
     @strawberry.subscription(description="Faults of devices that were raised, told anew or are over.")
     async def device_health_changed(
-        self, info: Info, node_ids: NodeIds = None, after: FeedAfter = None
+        self,
+        info: Info,
+        node_ids: NodeIds = None,
+        filter: AboutNodes = None,  # noqa: A002 - the contract's name
+        after: FeedAfter = None,
     ) -> AsyncIterator[DeviceHealthChanged]:
         """Follow `device.health.changed`."""
-        query = EventQuery(types=frozenset({DEVICE_HEALTH_CHANGED}), node_ids=frozenset(listed("nodeIds", node_ids)))
+        query = EventQuery(
+            types=frozenset({DEVICE_HEALTH_CHANGED}),
+            node_ids=frozenset(listed("nodeIds", node_ids)),
+            nodes=node_query(filter),
+        )
         async for event in cases.subscribe(info.context, query, after):
             yield cast("DeviceHealthChanged", event)
 
@@ -86,10 +93,12 @@ class Subscription:
         self,
         info: Info,
         filter: Annotated[EventFilter | None, strawberry.argument(description="Which events.")] = None,  # noqa: A002
+        nodes: AboutNodes = None,
         after: FeedAfter = None,
     ) -> AsyncIterator[Event]:
         """Follow the feed."""
-        async for event in cases.subscribe(info.context, event_query(filter), after):
+        query = replace(event_query(filter), nodes=node_query(nodes))
+        async for event in cases.subscribe(info.context, query, after):
             yield cast("Event", event)
 
     @strawberry.subscription(
