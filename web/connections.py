@@ -19,7 +19,7 @@ from websockets.http11 import Request
 TOO_SLOW: Final = 4410
 """Close code of a socket whose client was given up; graphql-ws takes it for one after which it may come again."""
 _LOOKS: Final = 4
-"""How often a connection is looked at while a client's time runs."""
+"""How often a connection is looked at while a client's time runs: so many looks without progress are its end."""
 _log = structlog.get_logger("connections")
 
 
@@ -38,7 +38,7 @@ class Outlet:
         transport.set_write_buffer_limits(high=bytes_max)
         self._transport = transport
         self._waiting = 0
-        self._since: float | None = None
+        self._looks = 0
         self.held = False
         """Whether so much waits that nothing more is written."""
         self.taken_at = 0.0
@@ -52,21 +52,21 @@ class Outlet:
         """Note that the client has taken what was too much."""
         self.held = False
         self.taken_at = now
-        self._since = None
+        self._waiting = 0
 
-    def stalled_seconds(self, now: float) -> float:
-        """Return for how long nothing was taken, as far as looks tell; 0 while nothing need be taken."""
+    def look(self) -> int:
+        """Return how many looks in a row found that nothing was taken since the look before; 0 while nothing need be.
+
+        Looks are counted, not seconds: a process that was stopped for a while must not blame its clients for it.
+        """
         waiting = self._transport.get_write_buffer_size() if self.held or self._transport.is_closing() else 0
-        if not waiting:
-            self._since = None
-        elif self._since is None or waiting < self._waiting:
-            self._since = now
+        self._looks = self._looks + 1 if 0 < self._waiting <= waiting else 0
         self._waiting = waiting
-        return 0.0 if self._since is None else now - self._since
+        return self._looks
 
-    def allow_more_time(self, now: float) -> None:
+    def allow_more_time(self) -> None:
         """Count from now on."""
-        self._since = now
+        self._looks = 0
 
 
 class Connection(Protocol):
@@ -113,6 +113,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
         super().__init__(*arguments, **named)
         self._bounds = bounds
         self._turn = asyncio.Lock()
+        self._overdue: bytes | None = None
         self.outlet: Outlet
         self.farewell: Callable[[], str] = str
         """Says the reason that a client is given with `TOO_SLOW`; at most 123 bytes."""
@@ -155,9 +156,15 @@ class SocketConnection(WebSocketsSansIOProtocol):
             super().handle_ping()
 
     def keepalive_timeout(self) -> None:
-        """Give up a client that answers no ping, unless it has been reading: the ping stands behind what it reads."""
+        """Give up a client that answers no ping, unless it has been reading: the ping stands behind what it reads.
+
+        The answer may have come while this process was stopped, and not have been read yet: it has a moment more.
+        """
         if self.outlet.held or self.outlet.taken_at > self.ping_sent_at:
             self.pong_timer = self.loop.call_later(self._bounds.seconds_max, self.keepalive_timeout)
+        elif self._overdue != self.pending_ping_payload:
+            self._overdue = self.pending_ping_payload
+            self.pong_timer = self.loop.call_later(self._bounds.seconds_max / _LOOKS, self.keepalive_timeout)
         else:
             self.pong_timer = None
             self.give_up()
@@ -167,7 +174,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
         if self.close_sent or self.transport.is_closing():
             self.transport.abort()
             return
-        self.outlet.allow_more_time(self.loop.time())
+        self.outlet.allow_more_time()
         close: Any = {"type": "websocket.close", "code": TOO_SLOW, "reason": self.farewell()}
         closing = self.loop.create_task(self.send(close))
         self.tasks.add(closing)
@@ -176,11 +183,9 @@ class SocketConnection(WebSocketsSansIOProtocol):
 
 async def give_up_slow_clients(connections: Collection[object], seconds_max: float) -> None:
     """Give up the connections whose clients take nothing, until cancelled; `connections` are all of this module."""
-    loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(seconds_max / _LOOKS)
-        now = loop.time()
         for connection in cast("list[Connection]", list(connections)):
-            if connection.outlet.stalled_seconds(now) >= seconds_max:
+            if connection.outlet.look() >= _LOOKS:
                 _log.info("a client takes nothing of what was sent to it", kind=type(connection).__name__)
                 connection.give_up()

@@ -1,7 +1,6 @@
-"""Since when a client takes nothing of what waits for it."""
+"""Whether a client takes something of what waits for it."""
 
 import asyncio
-from typing import Any
 
 from web.connections import Outlet
 
@@ -30,43 +29,50 @@ def _outlet(waiting: int) -> tuple[Outlet, _Transport]:
     return Outlet(transport, 100), transport
 
 
-def _stalled(outlet: Outlet, transport: _Transport, *looks: tuple[float, int]) -> list[float]:
-    seconds: list[Any] = []
-    for at, waiting in looks:
-        transport.waiting = waiting
-        seconds.append(outlet.stalled_seconds(at))
-    return seconds
+def _looks(outlet: Outlet, transport: _Transport, *waiting: int) -> list[int]:
+    looks = []
+    for transport.waiting in waiting:
+        looks.append(outlet.look())
+    return looks
 
 
-def test_a_client_that_takes_nothing_has_stalled_since_that_was_seen() -> None:
+def test_looks_that_find_nothing_taken_are_counted() -> None:
     outlet, transport = _outlet(150)
     outlet.hold()
-    assert _stalled(outlet, transport, (10, 150), (12, 150), (15, 150)) == [0, 2, 5]
+    assert _looks(outlet, transport, 150, 150, 150) == [0, 1, 2]
 
 
-def test_a_client_that_takes_little_has_not_stalled() -> None:
+def test_a_client_that_takes_little_begins_anew() -> None:
     outlet, transport = _outlet(150)
     outlet.hold()
-    assert _stalled(outlet, transport, (10, 150), (12, 149), (15, 149), (16, 120)) == [0, 0, 3, 0]
+    assert _looks(outlet, transport, 150, 149, 149, 120) == [0, 0, 1, 0]
 
 
 def test_a_ping_that_is_added_to_what_waits_is_no_progress() -> None:
     outlet, transport = _outlet(150)
     outlet.hold()
-    assert _stalled(outlet, transport, (10, 150), (12, 156), (15, 156)) == [0, 2, 5]
+    assert _looks(outlet, transport, 150, 156, 156) == [0, 1, 2]
 
 
 def test_less_than_the_bound_need_not_be_taken_until_the_connection_is_closed() -> None:
     outlet, transport = _outlet(50)
-    assert _stalled(outlet, transport, (10, 50), (12, 50)) == [0, 0]
+    assert _looks(outlet, transport, 50, 50) == [0, 0]
     transport.closing = True
-    assert _stalled(outlet, transport, (13, 50), (15, 50)) == [0, 2]
+    assert _looks(outlet, transport, 50, 50) == [0, 1]
 
 
-def test_a_client_that_was_released_and_is_held_again_has_new_time() -> None:
+def test_a_client_that_was_released_and_is_held_again_begins_anew() -> None:
     outlet, transport = _outlet(150)
     outlet.hold()
-    assert _stalled(outlet, transport, (10, 150), (12, 150)) == [0, 2]
+    assert _looks(outlet, transport, 150, 150) == [0, 1]
     outlet.release(13)
     outlet.hold()
-    assert _stalled(outlet, transport, (14, 150), (15, 150)) == [0, 1]
+    assert _looks(outlet, transport, 150, 150) == [0, 1]
+
+
+def test_more_time_is_counted_from_the_start() -> None:
+    outlet, transport = _outlet(150)
+    outlet.hold()
+    assert _looks(outlet, transport, 150, 150, 150) == [0, 1, 2]
+    outlet.allow_more_time()
+    assert _looks(outlet, transport, 150) == [1]
