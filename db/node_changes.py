@@ -14,9 +14,11 @@ select n.id, n.tenant_id, jsonb_build_object(
     'agentVersion', n.agent_version, 'protocol', n.protocol, 'features', n.features, 'bootId', n.boot_id,
     'certificate', to_jsonb(c) - 'tenant_id', 'provisionState', n.provision_state, 'trust', n.trust, 'role', n.role,
     'power', n.power, 'site', n.site_id, 'pool', n.pool_id, 'units', n.units, 'generation', n.generation,
-    'labels', jsonb_build_array(n.agent_labels, n.operator_labels, n.system_labels),
+    'labels', jsonb_build_array(n.agent_labels, n.operator_labels, n.inventory_labels, n.system_labels),
+    'hardwareKey', jsonb_build_array(n.hardware_key, n.hardware_key_trusted, n.hardware_evidence),
+    'fingerprint', n.fingerprint, 'noScheduleReasons', n.no_schedule_reasons,
     'acceptance', (select max(a.attempt) from acceptance_attempts a where a.node_id = n.id),
-    'inventoryStatus', jsonb_build_array(i.reported, i.missing, i.applied_digest, i.failed_at, i.replan)
+    'inventoryStatus', jsonb_build_array(i.reported, i.missing, i.applied_digest, i.failed_at, i.error)
 ) as state
 from nodes n left join node_certificates c on c.node_id = n.id left join node_inventory i on i.node_id = n.id
 where n.id = any ($1)
@@ -30,11 +32,18 @@ async def node_states(tx: Transaction, node_ids: Collection[NodeId]) -> States:
     return {NodeId(row.id): row.state for row in rows}
 
 
-async def tell_changes(tx: Transaction, tenant_id: TenantId, before: States, node_ids: Collection[NodeId]) -> None:
-    """Tell what the transaction has changed of the tenant's nodes since `before`; nothing where nothing has."""
-    for node_id, state in (await node_states(tx, node_ids)).items():
+async def tell_changes(
+    tx: Transaction,
+    before: States,
+    nodes: Collection[tuple[TenantId, NodeId]],
+    more: Mapping[NodeId, Sequence[str]] | None = None,
+) -> None:
+    """Tell what the transaction has changed of nodes since `before`, with `more` that is known to have changed."""
+    tenants = {node_id: tenant_id for tenant_id, node_id in nodes}
+    for node_id, state in (await node_states(tx, tenants)).items():
         was = before.get(node_id, {})
-        await tell_changed(tx, [(tenant_id, node_id)], [name for name in state if state[name] != was.get(name)])
+        changed = [name for name in state if state[name] != was.get(name)]
+        await tell_changed(tx, [(tenants[node_id], node_id)], [*changed, *(more or {}).get(node_id, ())])
 
 
 async def tell_changed(tx: Transaction, nodes: Sequence[tuple[TenantId, NodeId]], names: Sequence[str]) -> None:

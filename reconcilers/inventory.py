@@ -22,7 +22,7 @@ from db.devices import DeviceTaken
 from db.events import NewEvent
 from db.identifiers import new_id_after
 from db.inventory import Applied
-from db.node_changes import tell_changed
+from db.node_changes import node_states, tell_changes
 from db.nodes import DecidedNode, save_decided
 from domain.digest import inventory_digest
 from domain.errors import InvalidSection
@@ -143,11 +143,14 @@ async def _apply(tx: Transaction, rows: list[Row], now: datetime) -> None:
                 assert_never(outcome)
         digest = marked(inventory_digest(claim.report.hashes), advisory=noted)
         standing.append(Applied(claim.node_id, digest, snapshot_id, waits))
-    await save_decisions(tx, decisions)
     told = {decision.claim.node_id for decision in decisions if decision.outcome.events}
     quiet = [(claim.tenant_id, claim.node_id) for claim in claims if claim.node_id not in told]
-    await tell_changed(tx, quiet, ("devices", "inventoryStatus", "labels"))
+    before = await node_states(tx, [node_id for _, node_id in quiet])
+    await save_decisions(tx, decisions)
     await store.mark_applied(tx, standing, GPU_MODELS_VERSION)
+    planned = {each.claim.node_id: each.outcome.devices for each in decisions}
+    replanned = {node_id: ("devices",) for node_id, plan in planned.items() if plan.upsert or plan.delete}
+    await tell_changes(tx, before, quiet, replanned)
     # What faults of the kernel log do to the devices as they are now commits with them.
     failing = [each.claim.node_id for each in decisions if each.claim.state.raised_by_faults]
     if failing:

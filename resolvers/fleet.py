@@ -104,7 +104,7 @@ async def assign_pool(context: Context, node_id: str, pool_id: str | None) -> On
         before = await node_states(tx, [NodeId(node_id)])
         if not await store.assign_pool(tx, tenant_id, NodeId(node_id), PoolId(pool_id) if pool_id else None):
             raise NotFound(f"no node {node_id!r}")
-        await tell_changes(tx, tenant_id, before, [NodeId(node_id)])
+        await tell_changes(tx, before, [(tenant_id, NodeId(node_id))])
     context.services.database.inventory_pending.set()
     return reading.node(context, node_id)
 
@@ -116,7 +116,7 @@ async def set_trust(context: Context, node_id: str, trust: Trust) -> One:
     async with context.transaction() as tx:
         before = await node_states(tx, [NodeId(node_id)])
         await store.set_trust(tx, tenant_id, NodeId(node_id), trust)
-        await tell_changes(tx, tenant_id, before, [NodeId(node_id)])
+        await tell_changes(tx, before, [(tenant_id, NodeId(node_id))])
     context.services.database.inventory_pending.set()
     context.services.database.acceptance_due.set()
     return reading.node(context, node_id)
@@ -129,7 +129,7 @@ async def end_advisory_inventory(context: Context, node_id: str) -> One:
     async with context.transaction() as tx:
         before = await node_states(tx, [NodeId(node_id)])
         ended = await store.end_advisory(tx, tenant_id, NodeId(node_id))
-        await tell_changes(tx, tenant_id, before, [NodeId(node_id)])
+        await tell_changes(tx, before, [(tenant_id, NodeId(node_id))])
     if not ended:
         raise Conflict("its inventory is not advisory, or a tenant still controls it: setTrust takes control back")
     return reading.node(context, node_id)
@@ -148,7 +148,7 @@ async def adopt_node(context: Context, node_id: str) -> One:
         if number is not None:
             before = await node_states(tx, [NodeId(node_id)])
             await begin_attempt(tx, tenant_id, NodeId(node_id), number, context.services.now())
-            await tell_changes(tx, tenant_id, before, [NodeId(node_id)])
+            await tell_changes(tx, before, [(tenant_id, NodeId(node_id))])
     context.services.database.acceptance_due.set()
     return found
 
@@ -163,5 +163,5 @@ async def set_node_spec(context: Context, node_id: str, units: Sequence[Unit]) -
         before = await node_states(tx, [NodeId(node_id)])
         if not await set_units(tx, tenant_id, NodeId(node_id), wanted):
             raise NotFound(f"no node {node_id!r}")
-        await tell_changes(tx, tenant_id, before, [NodeId(node_id)])
+        await tell_changes(tx, before, [(tenant_id, NodeId(node_id))])
     return found

@@ -89,7 +89,7 @@ async def hello(
             adopted = node_adopted(NO_CHECKS)
             await write_events(tx, [NewEvent(tenant_id, node_id, adopted.type, adopted.payload)])
         else:
-            await tell_changes(tx, tenant_id, before, [node_id])
+            await tell_changes(tx, before, [(tenant_id, node_id)])
         if reported is None:
             (row,) = await hear(tx, [SignOfLife(tenant_id, node_id)])
         else:
