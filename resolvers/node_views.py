@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
 from db import nodes as node_store
@@ -27,6 +28,8 @@ LOOKS_MAX: Final = 1024
 """Looks that a view keeps for those who are not at its end."""
 NODES_KEPT_MAX: Final = 20_000
 """Nodes told by the looks that are kept, the newest look aside."""
+# A view that is followed anew counts its looks from the start: what was sent of the one before is not of this one.
+_SERIALS: Final = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class _View:
     """The nodes of one tenant that fit one query."""
 
     def __init__(self, database: Database, tenant_id: TenantId, query: NodeQuery) -> None:
+        self.serial = next(_SERIALS)
         self._database = database
         self._tenant_id = tenant_id
         self._query = query
@@ -181,12 +185,12 @@ class NodeViews:
                 while True:
                     present = await view.present()
                     for each in await _beginning(view, present, after):
-                        yield Told(each.change, each.node_id, after, (present.look, each, after))
+                        yield Told(each.change, each.node_id, after, (view.serial, present.look, each, after))
                     number, after = present.number, present.cursor
-                    yield Told(ViewChange.SYNCED, None, after, (present.look, after))
+                    yield Told(ViewChange.SYNCED, None, after, (view.serial, present.look, after))
                     while view.reaches(number):
                         for look in await view.after(number):
-                            for told in _of_look(look):
+                            for told in _of_look(view, look):
                                 yield told
                             number, after = look.number, look.cursor
         finally:
@@ -217,8 +221,8 @@ async def _beginning(view: _View, present: _Present, after: FeedCursor | None) -
     return caught_up(await view.touched(after), present.members)
 
 
-def _of_look(look: Look) -> Iterator[Told]:
+def _of_look(view: _View, look: Look) -> Iterator[Told]:
     for place, each in enumerate(look.told, start=1):
         # Only with its last change the view is that of the look: who stops before it is told all of it again.
         cursor = look.cursor if place == len(look.told) else look.before
-        yield Told(each.change, each.node_id, cursor, (look.number, each, cursor))
+        yield Told(each.change, each.node_id, cursor, (view.serial, look.number, each, cursor))

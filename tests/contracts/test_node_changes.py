@@ -49,11 +49,25 @@ async def _fresh(server: RunningServer, given: dict[str, str]) -> dict[str, Any]
     return {node["id"]: node for node in found}
 
 
+def _differing(kept: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
+    """Return what is not the same: fields of nodes as they are kept and as they are, and nodes that one lacks."""
+    return {
+        node_id: {name: (was[name], now[name]) for name in now if was[name] != now[name]} if was and now else (was, now)
+        for node_id in kept | fresh
+        if (was := kept.get(node_id)) != (now := fresh.get(node_id))
+    }
+
+
 async def _agrees(view: KeptView, socket: Socket, server: RunningServer, given: dict[str, str]) -> None:
-    """Follow until the view is what a query shows; one that never is runs into the socket's deadline."""
-    async with asyncio.timeout(SECONDS_MAX):
-        while view.nodes != await _fresh(server, given):
-            await view.follow(socket)
+    """Follow until the view is what a query shows."""
+    fresh = await _fresh(server, given)
+    try:
+        async with asyncio.timeout(SECONDS_MAX):
+            while view.nodes != fresh:
+                await view.follow(socket)
+                fresh = await _fresh(server, given)
+    except TimeoutError:
+        raise AssertionError(_differing(view.nodes, fresh)) from None
 
 
 @pytest.mark.parametrize(("seed", "given"), list(enumerate(FILTERS)))
@@ -71,6 +85,7 @@ async def test_a_view_with_its_changes_is_what_a_query_shows_over_reconnects_at_
                 await socket.subscribe(CHANGES, filter=given, after=view.cursor)
                 await view.sync(socket)
             (step,) = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))
+            walk.done.append(step.__name__)
             await step(walk)
             await walk.settle()
             if socket is not None and chance.random() < 0.3:
