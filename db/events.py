@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -13,10 +13,10 @@ from db.declared.events import VARIANT, log
 from db.identifiers import new_id
 from db.views.plan import compile_statement
 from domain.cursor import FeedCursor
+from domain.event_partitions import PARTITION_MIN, partition_size
 from domain.feed import has_seen, refuse_unreachable, replica_cursor
 from domain.ids import NodeId, TenantId
 
-FORGOTTEN_MAX: Final = 10_000
 WAITING_MAX: Final = 1000
 """Transactions with waiting events that a replica's cursor looks at."""
 
@@ -28,13 +28,16 @@ from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[])
 order by e.place
 """
 # Committed rows get the next positions in one statement. The row lock on feed_head makes two relays take turns, and
-# what one has deleted the other no longer gets from its own delete: no position is given twice, none is skipped.
+# what one has deleted the other no longer gets from its own delete: no position is given twice, none is skipped. No
+# more are placed than there are partitions for.
 _PLACE = """
 with head as materialized (
-    select position from feed_head for update
+    select position, room from feed_head for update
 ), moved as (
     delete from outbox
-    where sequence = any (array(select sequence from outbox order by sequence limit $1))
+    where sequence = any (array(
+        select sequence from outbox order by sequence limit (select least($1, room - position) from head)
+    ))
     returning *
 ), placed as (
     insert into events (position, id, tenant_id, node_id, type, payload, at, transaction)
@@ -73,24 +76,17 @@ from here left join lateral (
 order by o.transaction
 """
 _SEEN = "select position, pg_snapshot_xmin(pg_current_snapshot())::text::bigint as finished_before from feed_head"
-# Positions follow commits and not times, so the log is forgotten from its start: up to the last old event among the
-# first ones, a bounded number at a time.
-_FORGET = """
-with first as (
-    select position, at from events order by position limit $2
-), last as (
-    select max(position) as position from first where at < $1
-), gone as (
-    delete from events using last where events.position <= last.position
-)
-update feed_head set floor = greatest(floor, last.position) from last where last.position is not null
-returning floor
+_TURN = "select pg_try_advisory_xact_lock($1) as ours, room - position as room from feed_head"
+_NEWEST_PARTITION = """
+select p.last - p.first + 1 as size, (select now() - e.at from events e where e.position = p.first) as open_for
+from event_partitions p order by p.first desc limit 1
 """
 # Of placed events those behind the cursor, and whatever waits: what either's transaction had committed when the cursor
 # was made is left out by its snapshot, which a cursor of a moment without waiting events does not need.
 _TOUCHED = """
 select distinct e.node_id from (
-    select node_id, transaction from events where tenant_id = $1 and position > $2
+    select node_id, transaction from events
+    where tenant_id = $1 and position > (select case when log_follows($2) then $2 end)
     union all
     select node_id, transaction from outbox where tenant_id = $1
 ) e
@@ -174,7 +170,31 @@ async def has_seen_all(source: Transaction | Reader, cursors: Sequence[FeedCurso
     return all(has_seen(each, head=row.position, finished_before=row.finished_before) for each in cursors)
 
 
-async def forget_events(tx: Transaction, before: datetime, limit: int = FORGOTTEN_MAX) -> int | None:
-    """Drop up to `limit` events, to the last one older than `before`; returns the new floor when something went."""
-    floor = await tx.value(_FORGET, before, limit)
+async def take_turn(tx: Transaction, lock: int) -> int | None:
+    """Be the one relay until the transaction ends, and return how many events the log has room for; None if another is.
+
+    `lock` is the key of the advisory lock that says so.
+    """
+    row = await tx.first(_TURN, lock)
+    return row.room if row and row.ours else None
+
+
+async def make_room(tx: Transaction, kept: timedelta) -> int | None:
+    """Add a partition to the log, which keeps events for `kept`; None when somebody's lock is in the way.
+
+    Returns the last position that there is room for.
+    """
+    newest = await tx.first(_NEWEST_PARTITION)
+    size = partition_size(newest.size, newest.open_for, kept) if newest else PARTITION_MIN
+    room = await tx.value("select make_event_partition($1)", size)
+    return None if room is None else int(room)
+
+
+async def forget_events(tx: Transaction, before: datetime) -> int | None:
+    """Drop the partitions of the log at its start of which all is older than `before`; returns the new floor, if any.
+
+    None also when somebody reads the log for longer than others can be kept waiting: then it is for the next time. The
+    floor moves with the drop, and who stands below it is refused (`log_follows`, `Feed.follow`).
+    """
+    floor = await tx.value("select drop_event_partitions($1)", before)
     return None if floor is None else int(floor)

@@ -8,7 +8,7 @@ from db.tables.columns import Moment
 
 
 class AcceptanceRow(SQLModel, table=True):
-    """An attempt of a node to pass its pool's checks; it is kept, and the next one has the next number.
+    """An attempt of a node to pass its pool's checks; the newest is kept, and the next one has the next number.
 
     `checks` are fixed as it starts: each with its kind, its command, and what became of it.
     """

@@ -11,7 +11,7 @@ _OPEN = sa.text("finished_at IS NULL")
 
 
 class CommandRow(SQLModel, table=True):
-    """What a node is told to do once. Those of one node are counted by `sequence`, and are kept.
+    """What a node is told to do once. Those of one node are counted by `sequence`; the newest is kept.
 
     `request` is what was asked for: the same again, by its key, is answered with the same command. `expires_at` is
     `not_after`, and while it runs the time by which its result is waited for.
@@ -25,6 +25,7 @@ class CommandRow(SQLModel, table=True):
         # What is not finished is little, however much was.
         sa.Index("commands_open_idx", "node_id", "sequence", postgresql_where=_OPEN),
         sa.Index("commands_expiry_idx", "expires_at", postgresql_where=_OPEN),
+        sa.Index("commands_finished_idx", "finished_at", postgresql_where=sa.text("finished_at IS NOT NULL")),
     )
 
     id: str = columns.text_key()

@@ -26,13 +26,14 @@ class OutboxRow(SQLModel, table=True):
 
 
 class EventRow(SQLModel, table=True):
-    """An event with its gapless position."""
+    """An event with its gapless position; the table is in partitions, each a range of positions."""
 
     __tablename__ = "events"
     __table_args__ = (
         sa.Index("events_id_idx", "id"),
         sa.Index("events_node_idx", "node_id", "position"),
         sa.Index("events_tenant_idx", "tenant_id", "position"),
+        {"postgresql_partition_by": "range (position)"},
     )
 
     position: int = columns.big_key()
@@ -46,7 +47,10 @@ class EventRow(SQLModel, table=True):
 
 
 class FeedHeadRow(SQLModel, table=True):
-    """The one row that says which positions the log holds: after `floor`, up to `position`."""
+    """The one row that says which positions the log holds: after `floor`, up to `position`.
+
+    There are partitions for positions up to `room`.
+    """
 
     __tablename__ = "feed_head"
     __table_args__ = (sa.CheckConstraint("singleton", name="single_row"),)
@@ -54,3 +58,4 @@ class FeedHeadRow(SQLModel, table=True):
     singleton: bool = Field(primary_key=True, sa_column_kwargs={"server_default": sa.true()})
     position: int = Field(sa_type=sa.BigInteger, sa_column_kwargs={"server_default": "0"})
     floor: int = Field(sa_type=sa.BigInteger, sa_column_kwargs={"server_default": "0"})
+    room: int = Field(sa_type=sa.BigInteger, sa_column_kwargs={"server_default": "0"})

@@ -8,7 +8,7 @@ from db.tables.columns import Moment
 
 
 class RemediationRunRow(SQLModel, table=True):
-    """A run of remediation on a node. Runs are kept: attempts are counted by them.
+    """A run of remediation on a node. Its newest ones are kept: attempts are counted by them.
 
     `faults` says for which it was begun, each by its condition and device; without a command nothing had to be done.
     """
@@ -18,6 +18,8 @@ class RemediationRunRow(SQLModel, table=True):
         # However many decide at once, a node is taken out once.
         sa.Index("remediation_runs_open_idx", "node_id", unique=True, postgresql_where=sa.text("finished_at IS NULL")),
         sa.Index("remediation_runs_page_idx", "node_id", "id"),
+        # A command that is forgotten looks for its run.
+        sa.Index("remediation_runs_command_id_idx", "command_id"),
     )
 
     id: str = columns.text_key()

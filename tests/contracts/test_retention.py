@@ -1,0 +1,61 @@
+"""The log is forgotten while clients read it: they are told, and never passed over anything."""
+
+from collections import deque
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from db.database import Database
+from db.events import NewEvent, forget_events, write_events
+from domain.cursor import FeedCursor
+from domain.errors import CursorExpired
+from resolvers import feed as feeds
+from tests.support.server import RunningServer, hello
+from tests.support.waiting import until
+
+PAGE = "query ($c: Cursor) { events(first: 2, after: $c) { nodes { cursor } pageInfo { endCursor } } }"
+
+
+async def _commit(database: Database, tenant_id: str, count: int) -> None:
+    for _ in range(count):
+        async with database.transaction() as tx:
+            await write_events(tx, [NewEvent(tenant_id, None, "test", {})])  # type: ignore[arg-type]
+
+
+async def _forget_all(database: Database) -> None:
+    async with database.transaction() as tx:
+        assert await forget_events(tx, datetime.now(UTC) + timedelta(minutes=1)) is not None
+
+
+async def test_a_follower_behind_the_tail_is_told_when_what_follows_was_dropped(
+    database: Database, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "BATCH_MAX", 4)
+    feed, tenant_id = server.services.feed, server.operator.tenant_id
+    feed._tail = deque(maxlen=1)
+    await _commit(database, tenant_id, 12)
+    await until(lambda: feed.head == 12)
+    following = feed.follow(FeedCursor(0), tenant_id)
+    assert [item.row.position for item in await anext(following)] == [1, 2, 3, 4]
+    await _forget_all(database)
+    with pytest.raises(CursorExpired):
+        await anext(following)
+
+
+async def test_pages_of_the_log_end_with_an_error_when_what_follows_was_dropped(
+    database: Database, server: RunningServer
+) -> None:
+    await hello(server.agent, "n1")
+    await _commit(database, server.operator.tenant_id, 3)
+    await until(lambda: server.services.feed.head == 4)
+    first = (await server.operator.data(PAGE))["events"]
+    second = (await server.operator.data(PAGE, c=first["pageInfo"]["endCursor"]))["events"]
+    assert len(second["nodes"]) == 2
+    await _forget_all(database)
+    answer = await server.operator.send(PAGE, c=first["pageInfo"]["endCursor"])
+    assert [error["extensions"]["code"] for error in answer["errors"]] == ["CURSOR_EXPIRED"]
+    # Who has read to the end has missed nothing, and goes on.
+    await _commit(database, server.operator.tenant_id, 1)
+    await until(lambda: server.services.feed.head == 5)
+    rest = await server.operator.data(PAGE, c=second["pageInfo"]["endCursor"])
+    assert len(rest["events"]["nodes"]) == 1
