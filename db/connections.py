@@ -92,8 +92,8 @@ class Connection(_Connection):
             self._planning = planning
 
 
-async def open_pool(dsn: str, *, size_max: int, size_min: int) -> "asyncpg.Pool[Row]":
-    """Open a pool; raises what asyncpg raises when the server cannot be reached."""
+async def open_pool(dsn: str, *, size_max: int, size_min: int, role: str | None) -> "asyncpg.Pool[Row]":
+    """Open a pool whose connections take `role`; raises what asyncpg raises when the server cannot be reached."""
     return await asyncpg.create_pool(
         dsn,
         min_size=size_min,
@@ -102,7 +102,7 @@ async def open_pool(dsn: str, *, size_max: int, size_min: int) -> "asyncpg.Pool[
         connection_class=Connection,
         init=prepare_connection,
         reset=leave_clean,
-        server_settings=_SERVER_SETTINGS,
+        server_settings=_SERVER_SETTINGS | ({} if role is None else {"role": role}),
         # Plans are long statements; the number of statements that a connection keeps prepared is the bound.
         max_cacheable_statement_size=0,
         statement_cache_size=PREPARED_MAX,

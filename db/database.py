@@ -209,12 +209,16 @@ class Database(Connections):
         self.acceptance_due = asyncio.Event()
 
     @classmethod
-    async def connect(cls, dsn: str, *, size_max: int = POOL_SIZE_MAX, size_min: int = 1) -> Self:
-        """Open the pool; raises what asyncpg raises when the server cannot be reached.
+    async def connect(
+        cls, dsn: str, *, size_max: int = POOL_SIZE_MAX, size_min: int = 1, role: str | None = None
+    ) -> Self:
+        """Open the pool, whose connections take `role` where one is given.
+
+        Raises what asyncpg raises when the server cannot be reached.
 
         Below `size_min` connections asyncpg makes new ones by itself, whether they can be had or not.
         """
-        return cls(await open_pool(dsn, size_max=size_max, size_min=size_min), dsn)
+        return cls(await open_pool(dsn, size_max=size_max, size_min=size_min, role=role), dsn)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Transaction]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from importlib.resources import files
-from typing import Final
+from typing import Final, TypeVar
 
 import asyncpg
 from alembic import command
@@ -12,6 +12,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from db.privileges import prepare_role
+
+_T = TypeVar("_T")
 VERSION_MIN: Final = 150000
 _LOCK: Final = 0x666C_6565_7401
 """Key of the advisory lock that one migrating process holds."""
@@ -34,12 +37,14 @@ class UnsupportedDatabase(RuntimeError):  # noqa: N818 - it says what is wrong w
     """The database cannot serve: too old, without an extension that the schema needs, or not ours to change."""
 
 
-async def migrate(dsn: str) -> None:
+async def migrate(dsn: str) -> str | None:
     """Create what the schema needs and run the migrations that are missing; many callers at once are fine.
+
+    Returns the role that connections are to take, which cannot change history; None where they may not take it.
 
     Raises UnreachableDatabase, and UnsupportedDatabase for PostgreSQL below 15 or what its administrator must do.
     """
-    await _with_connection(dsn, _upgrade)
+    return await _with_connection(dsn, _upgrade)
 
 
 async def check(dsn: str) -> None:
@@ -54,7 +59,7 @@ async def make_revision(dsn: str, message: str) -> None:
     )
 
 
-async def _with_connection(dsn: str, work: Callable[[Connection], object]) -> None:
+async def _with_connection(dsn: str, work: Callable[[Connection], _T]) -> _T:
     opened = await _connect(dsn)
 
     async def give() -> "asyncpg.Connection[asyncpg.Record]":
@@ -64,7 +69,7 @@ async def _with_connection(dsn: str, work: Callable[[Connection], object]) -> No
     engine = create_async_engine("postgresql+asyncpg://", async_creator=give, poolclass=NullPool)
     try:
         async with engine.connect() as connection:
-            await connection.run_sync(work)
+            return await connection.run_sync(work)
     finally:
         await engine.dispose()
 
@@ -93,7 +98,7 @@ def _line(error: BaseException) -> str:
     return "; ".join(str(error).splitlines())
 
 
-def _upgrade(connection: Connection) -> None:
+def _upgrade(connection: Connection) -> str | None:
     version = connection.scalar(text("select current_setting('server_version_num')::int"))
     if version < VERSION_MIN:
         raise UnsupportedDatabase(f"PostgreSQL 15 or newer is needed; DATABASE_URL leads to {version // 10000}")
@@ -104,6 +109,7 @@ def _upgrade(connection: Connection) -> None:
             connection.execute(text(f"create extension if not exists {extension}"))
         connection.commit()
         command.upgrade(_config(connection), "head")
+        role = prepare_role(connection)
         connection.commit()
     except DBAPIError as error:
         reason = error.orig.__cause__ if error.orig else None
@@ -114,6 +120,7 @@ def _upgrade(connection: Connection) -> None:
         connection.rollback()
         connection.execute(text("select pg_advisory_unlock(:key)"), {"key": _LOCK})
         connection.commit()
+    return role
 
 
 def _config(connection: Connection) -> Config:

@@ -17,6 +17,7 @@ from hypothesis import settings
 from db.database import Database
 from db.embedded import EmbeddedPostgres
 from db.migrate import migrate
+from db.privileges import APPLICATION_ROLE
 from tests.support.server import RunningServer, listening_server, running_server
 
 # No test asserts how long something takes: another one may run beside it.
@@ -91,6 +92,15 @@ def postgres_url(postgres: EmbeddedPostgres) -> str:
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
+    """As the server has it: what only the owner of the tables may do, a test does through `owner`."""
+    opened = await Database.connect(database_url, role=APPLICATION_ROLE)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def owner(database_url: str) -> AsyncIterator[Database]:
+    """The same database for who owns its tables."""
     opened = await Database.connect(database_url)
     yield opened
     await opened.close()

@@ -47,8 +47,10 @@ _log = structlog.get_logger("server")
 async def open_database(settings: Settings) -> AsyncIterator[Database]:
     """Open the database of DATABASE_URL, else the embedded one, brought up to date; stop what was started."""
     async with _server_dsn(settings) as dsn:
-        await migrate(dsn)
-        database = await Database.connect(dsn, size_max=settings.pool_size)
+        role = await migrate(dsn)
+        if role is None:
+            _log.warning("the database does not keep this server from changing history", see="docs/database.md")
+        database = await Database.connect(dsn, size_max=settings.pool_size, role=role)
         try:
             yield database
         finally:
@@ -80,7 +82,7 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
     async with database.transaction() as tx:
         await retry_failed(tx)
     loops = (
-        relay(database, hints),
+        relay(database, hints, settings.event_retention),
         inventory(database, utc_now),
         conflicts(database),
         gpu_models(database),

@@ -118,9 +118,11 @@ async def _platforms_view(database: Database, node_id: str) -> tuple[Rows, list[
     return {name: found for name, found in rows.items() if name not in changing}, [row[0] for row in standing]
 
 
-async def _start(server: RunningServer, database: Database, ours: Machine, neighbour: Machine) -> tuple[str, str]:
+async def _start(
+    server: RunningServer, database: Database, owner: Database, ours: Machine, neighbour: Machine
+) -> tuple[str, str]:
     """Make the world anew: two nodes with what the platform saw of them, and bookings of some of it."""
-    async with database.transaction() as tx:
+    async with owner.transaction() as tx:
         for table in ("nodes", "outbox", "device_departures"):
             await tx.execute(f"delete from {table}")  # noqa: S608 - ours
     node_id, other = [await hello(server.agent, name) for name in ("ours", "neighbour")]
@@ -154,9 +156,15 @@ async def _status(server: RunningServer, node_id: str) -> dict[str, Any]:
 )
 @given(_machines(), _machines(), st.lists(_machines(), min_size=1, max_size=3), st.integers(0, 2))
 async def test_whatever_a_tenant_reports_only_history_changes_until_the_platform_takes_over(  # noqa: PLR0917
-    server: RunningServer, database: Database, ours: Machine, neighbour: Machine, said: list[Machine], held: int
+    server: RunningServer,
+    database: Database,
+    owner: Database,
+    ours: Machine,
+    neighbour: Machine,
+    said: list[Machine],
+    held: int,
 ) -> None:
-    node_id, other = await _start(server, database, ours, neighbour)
+    node_id, other = await _start(server, database, owner, ours, neighbour)
     atoms = (await _devices(database, node_id, "bookable"))[:held]
     await book(database, node_id, *atoms)
     await _trust(server, node_id, "TENANT_CONTROLLED")

@@ -78,7 +78,7 @@ async def test_a_wrong_interval_is_refused(server: RunningServer, given: dict[st
 
 
 async def test_what_is_read_follows_from_the_changes_and_not_from_the_fleet(
-    database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database, owner: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_server(database, reconcile=False) as server:
         tenant = server.operator.tenant_id
@@ -95,7 +95,7 @@ async def test_what_is_read_follows_from_the_changes_and_not_from_the_fleet(
             )
             await tx.execute(insert, tenant, old, "inv_a", "%")
             await tx.execute(insert, tenant, new, "inv_b", "%77")
-        async with database.session() as session:
+        async with owner.session() as session:
             await session.execute("analyze")
         statements: list[tuple[str, tuple[Any, ...]]] = []
         whole = Reader.fetch

@@ -21,7 +21,7 @@ ROWS = (
 )
 
 
-async def _fill(database: Database, tenant_id: str) -> None:
+async def _fill(owner: Database, tenant_id: str) -> None:
     statements = (
         """
         insert into nodes (id, tenant_id, identity_key, hostname, provision_state, inventory_labels)
@@ -47,17 +47,17 @@ async def _fill(database: Database, tenant_id: str) -> None:
         select 'inv_' || k || id, $1, id, 'd', '{}', now() from nodes, generate_series(1, 2) k limit 2 * $2
         """,
     )
-    async with database.transaction() as tx:
+    async with owner.transaction() as tx:
         for statement in statements:
             await tx.execute(statement, tenant_id, NODES)
-    async with database.session() as tx:
+    async with owner.session() as tx:
         await tx.execute("analyze")
 
 
 @pytest.fixture
-async def fleet(database: Database) -> AsyncIterator[RunningServer]:
+async def fleet(database: Database, owner: Database) -> AsyncIterator[RunningServer]:
     async with running_server(database, reconcile=False) as server:
-        await _fill(database, server.operator.tenant_id)
+        await _fill(owner, server.operator.tenant_id)
         yield server
 
 

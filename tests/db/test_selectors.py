@@ -113,9 +113,9 @@ def _index_rows(plan: dict[str, Any]) -> int | None:
 
 # A plan may use an index and yet read all of it, so what counts is how many rows the index gives.
 @pytest.mark.parametrize("keys", [False, True], ids=["as migrated", "with keys"])
-async def test_the_index_finds_the_nodes_with_a_value(database: Database, *, keys: bool) -> None:
-    await store_fleet(database)
-    async with database.session() as session:
+async def test_the_index_finds_the_nodes_with_a_value(owner: Database, *, keys: bool) -> None:
+    await store_fleet(owner)
+    async with owner.session() as session:
         if keys:
             await index_keys(session)
         assert await rows_from_index(session, "rack=r7") == 20
@@ -124,9 +124,9 @@ async def test_the_index_finds_the_nodes_with_a_value(database: Database, *, key
         assert await rows_from_index(session, "zone=z7,kvm.available,!spot,numa.nodes>=4,rack notin (r7)") == 200
 
 
-async def test_an_index_with_keys_also_finds_the_nodes_with_a_key(database: Database) -> None:
-    await store_fleet(database)
-    async with database.session() as session:
+async def test_an_index_with_keys_also_finds_the_nodes_with_a_key(owner: Database) -> None:
+    await store_fleet(owner)
+    async with owner.session() as session:
         await index_keys(session)
         assert await rows_from_index(session, "spot") == 10
         assert await rows_from_index(session, "spot>0") == 10

@@ -170,13 +170,15 @@ async def test_two_machines_in_turns_are_told_once_and_make_no_storm(database: D
     assert "another machine" in refused["inventoryStatus"]["error"]
 
 
-async def test_a_machine_exchanged_once_is_an_exchange(database: Database, server: RunningServer) -> None:
+async def test_a_machine_exchanged_once_is_an_exchange(
+    database: Database, owner: Database, server: RunningServer
+) -> None:
     node_id = await hello(server.agent, "n1")
     for digit in "12":
         await ingest(server.agent, node_id, machine(digit))
         await _apply(database)
     # What was there long ago may come back.
-    async with database.transaction() as tx:
+    async with owner.transaction() as tx:
         await tx.execute("update inventory_snapshots set received_at = received_at - interval '11 minutes'")
     await ingest(server.agent, node_id, machine("1"))
     await _apply(database)

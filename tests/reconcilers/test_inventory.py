@@ -166,13 +166,13 @@ async def test_a_moment_of_the_database_is_no_fault_of_the_node(
 
 
 async def test_the_latest_snapshot_is_the_last_applied_whatever_the_clock_that_named_it(
-    database: Database, server: RunningServer
+    database: Database, owner: Database, server: RunningServer
 ) -> None:
     node_id = await hello(server.agent, "n1")
     await ingest(server.agent, node_id, {"os": {"kernel": "6.1.0"}})
     await apply_pending(database, utc_now)
     ahead = "inv_7zzzzzzzzz0000000000000000"  # by a process whose clock is far ahead
-    async with database.transaction() as tx:
+    async with owner.transaction() as tx:
         await tx.execute("update inventory_snapshots set id = $1", ahead)
         await tx.execute("update node_inventory set snapshot_id = $1", ahead)
     await ingest(server.agent, node_id, {"os": {"kernel": "6.2.0"}})
