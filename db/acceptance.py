@@ -84,6 +84,12 @@ with passed as (
 )
 select count(*) from replanned
 """
+# The newest is what its node stands at, and counts the next.
+_PRUNE = """
+delete from acceptance_attempts a
+where a.finished_at < $1
+    and exists (select from acceptance_attempts n where n.node_id = a.node_id and n.attempt > a.attempt)
+"""
 _NODE = f"""
 select n.provision_state, n.trust, a.attempt, a.state, a.checks from nodes n {_NEWEST}
 where n.tenant_id = $1 and n.id = $2
@@ -160,6 +166,11 @@ async def begin_attempt(tx: Transaction, tenant_id: TenantId, node_id: NodeId, n
     """Add an attempt that waits for its node, and take the node out of placement."""
     await tx.execute(_BEGIN, node_id, ProvisionState.ADOPTING.value)
     await save_attempts(tx, [SavedAttempt(tenant_id, node_id, Attempt(number, AttemptState.WAITING))], now)
+
+
+async def prune_attempts(tx: Transaction, before: datetime) -> None:
+    """Forget attempts that ended before a time, but each node's newest."""
+    await tx.execute(_PRUNE, before)
 
 
 def attempt_of(row: Row) -> Attempt | None:

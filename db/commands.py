@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from db.connections import Row
 from db.database import Transaction
@@ -12,6 +12,7 @@ from domain.commands import OPEN_MAX, Command, CommandRequest, CommandState
 from domain.events import command_changed
 from domain.ids import CommandId, NodeId, TenantId
 
+PRUNED_MAX: Final = 10_000
 _NODE = """
 select n.provision_state,
     (select count(*) from commands c where c.node_id = n.id and c.finished_at is null) as opened
@@ -46,6 +47,20 @@ from jsonb_to_recordset($1) s (
     reason text, message text, result jsonb
 )
 where c.id = s.id
+"""
+# A node's newest says which number is next; and what is kept of acceptance and remediation is kept with its commands.
+_PRUNE = """
+delete from commands where id in (
+    select c.id from commands c
+    where c.finished_at < $1
+        and exists (select from commands n where n.node_id = c.node_id and n.sequence > c.sequence)
+        and not exists (select from remediation_runs r where r.command_id = c.id)
+        and not exists (
+            select from acceptance_attempts a
+            where a.node_id = c.node_id and a.checks @> jsonb_build_array(jsonb_build_object('commandId', c.id))
+        )
+    order by c.finished_at limit $2 for update of c skip locked
+)
 """
 _IS_NODE = "select exists(select from nodes where tenant_id = $1 and id = $2)"
 _HAS_GPU = (
@@ -145,6 +160,11 @@ async def tell(tx: Transaction, commands: Sequence[Command], *, by: str | None) 
     """Write the events that tell where commands are."""
     told = [(command, command_changed(command, by=by)) for command in commands]
     await write_events(tx, [NewEvent(each.tenant_id, each.node_id, event.type, event.payload) for each, event in told])
+
+
+async def prune_commands(tx: Transaction, before: datetime) -> None:
+    """Forget what was finished before a time, which ends the memory of its keys, too."""
+    await tx.execute(_PRUNE, before, PRUNED_MAX)
 
 
 async def has_gpu(tx: Transaction, tenant_id: TenantId, node_id: NodeId, device_id: str) -> bool:

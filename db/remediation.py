@@ -122,6 +122,12 @@ cross join lateral (select * from remediation_runs where node_id = n.id order by
 left join commands c on c.id = r.command_id left join node_inventory i on i.node_id = r.node_id
 order by r.node_id, r.id desc
 """
+# What decisions look at stays.
+_PRUNE = """
+delete from remediation_runs r
+where r.finished_at < $1
+    and (select count(*) from remediation_runs n where n.node_id = r.node_id and n.id > r.id) >= $2
+"""
 _SAVE = """
 insert into remediation_runs (
     id, tenant_id, node_id, remedy, device_id, faults, boot_id, attempt, state, command_id, reason, started_at,
@@ -224,6 +230,11 @@ def _by_node(rows: Iterable[Row]) -> dict[str, list[Row]]:
     for row in rows:
         found.setdefault(row.node_id, []).append(row)
     return found
+
+
+async def prune_runs(tx: Transaction, before: datetime) -> None:
+    """Forget runs that ended before a time, but those of each node that decisions look at."""
+    await tx.execute(_PRUNE, before, _RUNS_EACH)
 
 
 def _candidate(row: Row, needs: Sequence[Row], runs: Sequence[Row]) -> Candidate:
