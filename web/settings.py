@@ -47,7 +47,10 @@ class Settings(BaseSettings):
     operator_token: SecretStr | None = Field(
         default=None, description="The first operator token, taken at the first start; else one is made and shown once."
     )
-    event_retention: timedelta = Field(default=timedelta(days=7), description="How long the event log is kept.")
+    event_retention: timedelta = Field(
+        default=timedelta(days=7),
+        description="How long events and what ended are kept, at least; see docs/database.md.",
+    )
     unreachable_after: int = Field(
         default=UNREACHABLE_SECONDS,
         ge=LEASE_SECONDS,
