@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
@@ -17,6 +17,7 @@ from domain.event_partitions import PARTITION_MIN, partition_size
 from domain.feed import has_seen, refuse_unreachable, replica_cursor
 from domain.ids import NodeId, TenantId
 
+RELAY_LOCK: Final = 0x666C_6565_7402
 WAITING_MAX: Final = 1000
 """Transactions with waiting events that a replica's cursor looks at."""
 
@@ -30,13 +31,18 @@ order by e.place
 # Committed rows get the next positions in one statement. The row lock on feed_head makes two relays take turns, and
 # what one has deleted the other no longer gets from its own delete: no position is given twice, none is skipped. No
 # more are placed than there are partitions for.
+# The advisory lock spares the others the wait. It stands in the statement, and not before it in a transaction, so that
+# a relay whose process is stopped or cut off holds nothing: the server ends a statement by itself.
 _PLACE = """
-with head as materialized (
-    select position, room from feed_head for update
+with turn as materialized (
+    select pg_try_advisory_xact_lock($2) as mine
+), head as materialized (
+    select position, room from feed_head where (select mine from turn) for update
 ), moved as (
     delete from outbox
     where sequence = any (array(
-        select sequence from outbox order by sequence limit (select least($1, room - position) from head)
+        select sequence from outbox
+        order by sequence limit coalesce((select least($1, room - position) from head), 0)
     ))
     returning *
 ), placed as (
@@ -44,11 +50,13 @@ with head as materialized (
     select head.position + row_number() over (order by m.sequence),
         m.id, m.tenant_id, m.node_id, m.type, m.payload, m.at, m.transaction
     from moved m cross join head
+), advanced as (
+    update feed_head set position = feed_head.position + (select count(*) from moved)
+    from head
+    where exists (select from moved)
 )
-update feed_head set position = feed_head.position + (select count(*) from moved)
-from head
-where exists (select from moved)
-returning feed_head.position, (select count(*) from moved) as count
+select position + count as position, count, room - position - count as room
+from head cross join (select count(*) from moved) m
 """
 _AFTER: Final = compile_statement(
     sa.select(VARIANT.label("typename"), *log.c)
@@ -76,7 +84,6 @@ from here left join lateral (
 order by o.transaction
 """
 _SEEN = "select position, pg_snapshot_xmin(pg_current_snapshot())::text::bigint as finished_before from feed_head"
-_TURN = "select pg_try_advisory_xact_lock($1) as ours, room - position as room from feed_head"
 _NEWEST_PARTITION = """
 select p.last - p.first + 1 as size, (select now() - e.at from events e where e.position = p.first) as open_for
 from event_partitions p order by p.first desc limit 1
@@ -105,6 +112,17 @@ class NewEvent:
     payload: dict[str, Any]
 
 
+class Placed(NamedTuple):
+    """What a relay has done."""
+
+    position: int
+    """The newest of the log."""
+    count: int
+    """Events that were placed."""
+    room: int
+    """How many more the log has room for."""
+
+
 async def write_events(tx: Transaction, events: Sequence[NewEvent]) -> None:
     """Put events into the outbox, in order."""
     if not events:
@@ -120,10 +138,10 @@ async def write_events(tx: Transaction, events: Sequence[NewEvent]) -> None:
     tx.wrote_events = True
 
 
-async def place_events(tx: Transaction, limit: int) -> tuple[int, int]:
-    """Move up to `limit` committed events into the log; returns (newest position, how many), (0, 0) for none."""
-    row = await tx.first(_PLACE, limit)
-    return (row.position, row["count"]) if row else (0, 0)
+async def place_events(tx: Transaction, limit: int) -> Placed | None:
+    """Move up to `limit` committed events into the log; None while another relay is at it."""
+    row = await tx.first(_PLACE, limit, RELAY_LOCK)
+    return Placed(row.position, row["count"], row.room) if row else None
 
 
 async def events_after(source: Transaction | Reader, position: int, limit: int) -> list[Row]:
@@ -168,15 +186,6 @@ async def has_seen_all(source: Transaction | Reader, cursors: Sequence[FeedCurso
     if row is None:
         raise RuntimeError("feed_head lost its row")
     return all(has_seen(each, head=row.position, finished_before=row.finished_before) for each in cursors)
-
-
-async def take_turn(tx: Transaction, lock: int) -> int | None:
-    """Be the one relay until the transaction ends, and return how many events the log has room for; None if another is.
-
-    `lock` is the key of the advisory lock that says so.
-    """
-    row = await tx.first(_TURN, lock)
-    return row.room if row and row.ours else None
 
 
 async def make_room(tx: Transaction, kept: timedelta) -> int | None:

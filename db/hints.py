@@ -1,12 +1,13 @@
 """Hints between processes that the log has grown, over `broadcaster`: none of its faults can lose an event.
 
-One channel, one subscription per process, one publisher (the relay), a tiny message: the newest position. Who misses
-a hint finds the event by polling the log (see `docs/decisions/0003-hints.md`).
+One channel, one subscription per process, a tiny message: the newest position. Who misses a hint finds the event by
+polling the log (see `docs/decisions/0003-hints.md`). What broadcaster 0.3.1 does wrong stays in here.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import structlog
@@ -14,77 +15,120 @@ from broadcaster import Broadcast
 from broadcaster._base import Subscriber
 
 CHANNEL: Final = "fleetgraph_feed"
+PING_SECONDS: Final = 2.0
+_PINGS_MISSED_MAX: Final = 3
+_RETRY_SECONDS_MIN: Final = 0.1
 _RETRY_SECONDS_MAX: Final = 5.0
-_PUBLISH_SECONDS_MAX: Final = 2.0
+_BACKEND_SECONDS_MAX: Final = 2.0
+"""How long a connection may take to be made, to take a message, and to be closed."""
 
 _log = structlog.get_logger("hints")
 
 
 class Hints:
-    """This process's connection to the fan-out backend (`memory://`, `postgres://…`, `redis://…`)."""
+    """This process's connection to the fan-out backend (`memory://`, `postgres://…`, `redis://…`).
 
-    def __init__(self, url: str) -> None:
+    A process tells its newest position again every `ping_seconds` and hears itself: so it knows of a connection that
+    died without a word, which no backend of broadcaster notices.
+    """
+
+    def __init__(self, url: str, *, ping_seconds: float = PING_SECONDS) -> None:
         self._url = url
-        self._broadcast: Broadcast | None = None
-        self._rebuild = asyncio.Event()
+        self._ping_seconds = ping_seconds
+        self._position = 0
+        self._news = asyncio.Event()
+        self._connected = False
 
     @property
     def connected(self) -> bool:
-        """Whether a subscription is up, as far as the backend has said."""
-        return self._broadcast is not None
+        """Whether a subscription is up, as far as is known."""
+        return self._connected
 
-    async def publish(self, position: int) -> None:
-        """Tell other processes the newest position; a failure is logged and asks for a new connection."""
-        broadcast = self._broadcast
-        if broadcast is None:
-            return
-        try:
-            async with asyncio.timeout(_PUBLISH_SECONDS_MAX):
-                await broadcast.publish(CHANNEL, str(position))
-        except Exception as error:  # noqa: BLE001 - whatever the backend raises, the log's poll is the guarantee
-            _log.warning("hint not published", error=repr(error))
-            self.suspect()
-
-    def suspect(self) -> None:
-        """Ask for a new connection: the present one seems dead, which the backends do not notice by themselves."""
-        self._rebuild.set()
+    def publish(self, position: int) -> None:
+        """Tell other processes the newest position soon; nobody waits for it, and of several the last is told."""
+        self._position = position
+        self._news.set()
 
     async def run(self, on_hint: Callable[[int], None]) -> None:
         """Keep one subscription alive until cancelled, calling `on_hint` with every position heard."""
-        delay = 0.1
+        delay = _RETRY_SECONDS_MIN
         while True:
-            self._rebuild.clear()
             try:
-                await self._listen(on_hint)
-                delay = 0.1
-            except Exception as error:  # noqa: BLE001 - as in `publish`
-                _log.warning("hints interrupted", error=repr(error), retry_seconds=delay)
-                await asyncio.sleep(delay)
-                delay = min(delay * 2, _RETRY_SECONDS_MAX)
+                async with _subscription(self._url) as (broadcast, subscriber):
+                    delay = _RETRY_SECONDS_MIN
+                    await self._converse(broadcast, subscriber, on_hint)
+            except Exception as error:  # noqa: BLE001 - whatever the backend raises, the log's poll is the guarantee
+                _log.warning("hints interrupted", error=repr(_first(error)), retry_seconds=delay)
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _RETRY_SECONDS_MAX)
 
-    async def _listen(self, on_hint: Callable[[int], None]) -> None:
-        broadcast = Broadcast(self._url)
-        await broadcast.connect()
+    async def _converse(self, broadcast: Broadcast, subscriber: Subscriber, on_hint: Callable[[int], None]) -> None:
+        self._connected = True
         try:
-            async with broadcast.subscribe(CHANNEL) as subscriber:
-                self._broadcast = broadcast
-                hearing = asyncio.create_task(_hear(subscriber, on_hint))
-                rebuild = asyncio.create_task(self._rebuild.wait())
-                try:
-                    done, _ = await asyncio.wait({hearing, rebuild}, return_when=asyncio.FIRST_COMPLETED)
-                    for task in done:
-                        task.result()
-                finally:
-                    hearing.cancel()
-                    rebuild.cancel()
-                    await asyncio.gather(hearing, rebuild, return_exceptions=True)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._hear(subscriber, on_hint))
+                tasks.create_task(self._tell(broadcast))
         finally:
-            self._broadcast = None
-            with contextlib.suppress(Exception):  # a dead backend cannot say goodbye
-                await broadcast.disconnect()
+            self._connected = False
+
+    async def _hear(self, subscriber: Subscriber, on_hint: Callable[[int], None]) -> None:
+        while True:
+            async with asyncio.timeout(self._ping_seconds * _PINGS_MISSED_MAX):
+                event = await subscriber.get()
+            on_hint(int(event.message))
+
+    async def _tell(self, broadcast: Broadcast) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._ping_seconds):
+                    await self._news.wait()
+            self._news.clear()
+            async with asyncio.timeout(_BACKEND_SECONDS_MAX):
+                await broadcast.publish(CHANNEL, str(self._position))
 
 
-async def _hear(subscriber: Subscriber, on_hint: Callable[[int], None]) -> None:
-    while True:
-        event = await subscriber.get()
-        on_hint(int(event.message))
+@contextlib.asynccontextmanager
+async def _subscription(url: str) -> AsyncIterator[tuple[Broadcast, Subscriber]]:
+    broadcast = Broadcast(url)
+    subscription = broadcast.subscribe(CHANNEL)
+    try:
+        async with asyncio.timeout(_BACKEND_SECONDS_MAX):
+            await broadcast.connect()
+            subscriber = await _entered(subscription)
+        try:
+            yield broadcast, subscriber
+        finally:
+            await _attempt(subscription.__aexit__(None, None, None))
+    finally:
+        await _close(broadcast)
+
+
+async def _entered(subscription: AbstractAsyncContextManager[Subscriber]) -> Subscriber:
+    try:
+        return await subscription.__aenter__()
+    except KeyError as error:
+        # Its clean-up trips over the subscription that was not made, and hides why: it may be a cancellation.
+        raise error.__context__ or error from None
+
+
+async def _close(broadcast: Broadcast) -> None:
+    """Close a connection; broadcaster's own `disconnect` leaves tasks and sockets of one that failed."""
+    backend = broadcast._backend  # noqa: SLF001
+    await _attempt(backend.disconnect())
+    listeners = (getattr(broadcast, "_listener_task", None), getattr(backend, "_listener", None))
+    # The name is a method where the backend has no such task.
+    tasks = [listener for listener in listeners if isinstance(listener, asyncio.Task)]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _attempt(farewell: Awaitable[object]) -> None:
+    # A dead backend cannot say goodbye.
+    with contextlib.suppress(Exception):
+        async with asyncio.timeout(_BACKEND_SECONDS_MAX):
+            await farewell
+
+
+def _first(error: BaseException) -> BaseException:
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -7,7 +7,7 @@ that fell behind reads the log itself, and nobody waits for it.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -25,7 +25,6 @@ from domain.feed import pass_event, read_snapshot, refuse_unreachable
 TAIL_MAX: Final = 4096
 BATCH_MAX: Final = 500
 POLL_SECONDS: Final = 1.0
-_POLLS_WITHOUT_HINT_MAX: Final = 2
 
 _log = structlog.get_logger("feed")
 
@@ -160,42 +159,27 @@ class Feed:
             self._heard.set()
 
     async def _follow_log(self) -> None:
-        unheard = 0
         while True:
-            heard = await self._wait_for_hint()
-            grew = await self._read_on()
-            # The poll found what no hint announced: the backend's connection may be dead without knowing it.
-            unheard = unheard + 1 if grew and not heard else 0
-            if unheard >= _POLLS_WITHOUT_HINT_MAX:
-                _log.warning("events without hints; connecting to the fan-out backend anew")
-                self._hints.suspect()
-                unheard = 0
+            # The poll is the guarantee: any hint may be lost.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._poll_seconds):
+                    await self._heard.wait()
+            self._heard.clear()
+            await self._read_on()
 
-    async def _wait_for_hint(self) -> bool:
-        try:
-            async with asyncio.timeout(self._poll_seconds):
-                await self._heard.wait()
-        except TimeoutError:
-            return False
-        self._heard.clear()
-        return True
-
-    async def _read_on(self) -> bool:
+    async def _read_on(self) -> None:
         """Read what the log has grown by; a database that is away is tried again at the next poll."""
-        grew = False
         while True:
             try:
                 async with self._database.session() as tx:
                     rows = await events_after(tx, self._head, BATCH_MAX)
             except Exception as error:  # noqa: BLE001 - whatever it is, the next poll tries again: this loop must not end
                 _log.warning("the log cannot be read now", error=repr(error))
-                return grew
-            if not rows:
-                return grew
-            self._append(rows)
-            grew = True
+                return
+            if rows:
+                self._append(rows)
             if len(rows) < BATCH_MAX:
-                return grew
+                return
 
     def _append(self, rows: Sequence[Row]) -> None:
         topics = [Topic(row.type, row.node_id) for row in rows] if self._watchers else []

@@ -140,10 +140,10 @@ async def test_the_death_of_the_fan_out_backend_loses_no_event(
         for number in range(5):
             await _commit(database, "tenant", [number])
             async with database.transaction() as tx:
-                position, _ = await place_events(tx, 100)
-            await hints.publish(position)
-            await until(lambda: followed.head == position)  # noqa: B023 - awaited in the same turn
-        # The polls found events without hints, so the connection was made anew and hints come through again.
+                placed = await place_events(tx, 100)
+            assert placed
+            hints.publish(placed.position)
+            await until(lambda: followed.head == placed.position)  # noqa: B023 - awaited in the same turn
         await until(lambda: hints.connected)
     finally:
         running.cancel()

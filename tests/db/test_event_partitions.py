@@ -9,13 +9,13 @@ from alembic import command
 
 from db.database import Database
 from db.events import (
+    RELAY_LOCK,
     NewEvent,
     events_after,
     feed_bounds,
     forget_events,
     make_room,
     place_events,
-    take_turn,
     touched_nodes,
     write_events,
 )
@@ -39,9 +39,9 @@ async def _commit(database: Database, count: int, *, age: timedelta = timedelta(
         await tx.execute("update outbox set at = at - $1::interval", age)
     while count:
         async with database.transaction() as tx:
-            _, placed = await place_events(tx, count)
-        assert placed
-        count -= placed
+            placed = await place_events(tx, count)
+        assert placed and placed.count
+        count -= placed.count
 
 
 async def _small_partitions(database: Database, *sizes: int) -> None:
@@ -75,12 +75,23 @@ async def test_no_more_is_placed_than_there_is_room_and_the_rest_waits_for_a_par
     async with database.transaction() as tx:
         await write_events(tx, [NewEvent(TENANT, None, "test", {}) for _ in range(5)])
     async with database.transaction() as tx:
-        assert await place_events(tx, 100) == (3, 3)
-        assert await place_events(tx, 100) == (0, 0)
-        assert await take_turn(tx, 1) == 0
+        assert await place_events(tx, 100) == (3, 3, 0)
+        assert await place_events(tx, 100) == (3, 0, 0)
         assert await make_room(tx, KEPT) == 3 + 4096
-        assert await place_events(tx, 100) == (5, 2)
+        assert await place_events(tx, 100) == (5, 2, 4094)
     assert await _positions(database) == [1, 2, 3, 4, 5]
+
+
+async def test_a_relay_that_has_not_the_turn_takes_nothing(database: Database) -> None:
+    async with database.transaction() as tx:
+        await write_events(tx, [NewEvent(TENANT, None, "test", {})])
+    async with database.transaction() as other:
+        await other.execute("select pg_advisory_xact_lock($1)", RELAY_LOCK)
+        async with database.transaction() as tx:
+            assert await place_events(tx, 100) is None
+            assert await tx.value("select count(*) from outbox") == 1
+    async with database.transaction() as tx:
+        assert await place_events(tx, 100) == (1, 1, 4095)
 
 
 async def test_the_relay_makes_the_next_partition_before_the_last_is_full(database: Database, owner: Database) -> None:
@@ -191,7 +202,7 @@ async def test_a_log_that_somebody_has_locked_grows_while_there_is_room(database
         async with database.transaction() as tx:
             assert await make_room(tx, KEPT) is None
             await write_events(tx, [NewEvent(TENANT, None, "test", {})])
-            assert await place_events(tx, 100) == (1, 1)
+            assert await place_events(tx, 100) == (1, 1, 2)
 
 
 async def _write_old(database: Database, transactions: int, done: asyncio.Event) -> None:
@@ -203,13 +214,14 @@ async def _write_old(database: Database, transactions: int, done: asyncio.Event)
 
 
 async def _place_all(database: Database, done: asyncio.Event) -> None:
-    placed = 1
-    while placed or not done.is_set():
-        async with database.transaction() as tx:
-            room = await take_turn(tx, 1)
-            if room is not None and room < 7:
+    count = 1
+    while count or not done.is_set():
+        async with database.session() as tx:
+            placed = await place_events(tx, 7)
+            count = placed.count if placed else 1
+            if placed and placed.room < 7:
                 await tx.execute("select make_event_partition(5)")
-            _, placed = await place_events(tx, 7)
+                count = 1
 
 
 async def _forget_often(database: Database, done: asyncio.Event) -> list[int]:

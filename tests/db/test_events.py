@@ -19,7 +19,9 @@ async def _write(database: Database, *numbers: int) -> None:
 
 async def _place(database: Database, limit: int = 100) -> tuple[int, int]:
     async with database.transaction() as tx:
-        return await place_events(tx, limit)
+        placed = await place_events(tx, limit)
+    assert placed
+    return placed.position, placed.count
 
 
 async def test_events_of_an_undone_transaction_never_happened(database: Database) -> None:

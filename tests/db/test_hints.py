@@ -1,103 +1,136 @@
-"""Hints over every backend, and what happens when the backend dies."""
+"""Hints over every backend, and what happens when the backend or the way to it dies."""
 
 import asyncio
-import shutil
-import socket
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import suppress
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
 from db.hints import Hints
-from tests.support.program import free_port
+from tests.support.proxy import Proxy, proxy, to_path, to_port
+from tests.support.redis import Redis, running_redis
 from tests.support.waiting import until
 
-
-class Redis:
-    """A Redis server of the test's own, on a port that stays the same when it is started again."""
-
-    def __init__(self, program: str) -> None:
-        self.program = program
-        self.port = free_port()
-        self.process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        arguments = ("--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
-        self.process = subprocess.Popen([self.program, *arguments], stdout=subprocess.DEVNULL, cwd="/")
-        for _ in range(100):
-            assert self.process.poll() is None
-            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
-                return
-            time.sleep(0.05)
-        pytest.fail("redis-server does not listen")
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+PING_SECONDS = 0.1
 
 
 @pytest.fixture
 def redis() -> Iterator[Redis]:
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("no redis-server on this machine (Debian's package redis-server)")
-    server = Redis(program)
-    server.start()
-    yield server
-    server.kill()
+    with running_redis() as server:
+        yield server
 
 
-async def _heard_after_publishing(url: str) -> None:
-    publisher, listener = Hints(url), Hints(url)
+@asynccontextmanager
+async def _listening(*all_hints: Hints) -> AsyncIterator[list[int]]:
+    """Run them while the block lasts, and give what the last one hears."""
     heard: list[int] = []
-    running = [
-        asyncio.create_task(publisher.run(lambda _position: None)),
-        asyncio.create_task(listener.run(heard.append)),
-    ]
+    running = [asyncio.create_task(hints.run(heard.append)) for hints in all_hints]
     try:
-        await until(lambda: publisher.connected and listener.connected)
-        await publisher.publish(7)
-        await until(lambda: heard == [7])
+        await until(lambda: all(hints.connected for hints in all_hints))
+        yield heard
     finally:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
 
-async def test_a_hint_crosses_processes_over_postgres(database_url: str) -> None:
-    await _heard_after_publishing(database_url)
+@asynccontextmanager
+async def _through_proxy(url: str) -> AsyncIterator[tuple[Proxy, str]]:
+    """Give a proxy and the URL that leads through it."""
+    if url.startswith("redis"):
+        async with proxy(to_port(urlsplit(url).port or 0)) as between:
+            yield between, f"redis://127.0.0.1:{between.port}"
+        return
+    (folder,) = parse_qs(urlsplit(url).query)["host"]
+    with tempfile.TemporaryDirectory(prefix="fg-proxy-") as here:
+        name = ".s.PGSQL.5432"
+        async with proxy(to_path(Path(folder) / name), Path(here) / name) as between:
+            yield between, url.replace(quote(folder, safe=""), quote(here, safe=""))
 
 
-async def test_a_hint_crosses_processes_over_redis(redis: Redis) -> None:
-    await _heard_after_publishing(redis.url)
+async def _hears(speaker: Hints, heard: list[int], position: int) -> None:
+    speaker.publish(position)
+    await until(lambda: position in heard)
 
 
-# broadcaster does not close what it has open to a server that died.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_hints_come_back_after_redis_did(redis: Redis) -> None:
-    hints = Hints(redis.url)
-    heard: list[int] = []
-    running = asyncio.create_task(hints.run(heard.append))
-    try:
-        await until(lambda: hints.connected)
-        redis.kill()
-        await hints.publish(1)  # fails, is logged, and loses no event: the log has it
-        redis.start()
-        async with asyncio.timeout(10):
-            while 2 not in heard:  # any single hint may be lost while the connection is made anew
-                await hints.publish(2)
-                await asyncio.sleep(0.05)
-    finally:
+@pytest.fixture(params=["postgres", "redis"])
+def backend_url(request: pytest.FixtureRequest) -> str:
+    if request.param == "redis":
+        return str(request.getfixturevalue("redis").url)
+    return str(request.getfixturevalue("database_url"))
+
+
+async def test_a_hint_crosses_processes(backend_url: str) -> None:
+    speaker = Hints(backend_url)
+    async with _listening(speaker, Hints(backend_url)) as heard:
+        await _hears(speaker, heard, 7)
+
+
+async def test_of_several_positions_at_once_the_last_is_told(backend_url: str) -> None:
+    speaker = Hints(backend_url)
+    async with _listening(speaker, Hints(backend_url)) as heard:
+        for position in range(1, 1001):
+            speaker.publish(position)
+        await until(lambda: 1000 in heard)
+    assert len(heard) < 10
+
+
+async def test_hints_come_back_after_their_connections_were_cut(backend_url: str) -> None:
+    async with _through_proxy(backend_url) as (between, url):
+        speaker = Hints(backend_url)
+        async with _listening(speaker, Hints(url, ping_seconds=PING_SECONDS)) as heard:
+            await _hears(speaker, heard, 1)
+            made = between.connections
+            between.cut()
+            await until(lambda: between.connections > made)
+            await _hears(speaker, heard, 2)
+
+
+async def test_a_connection_that_died_without_a_word_is_noticed_and_made_anew(backend_url: str) -> None:
+    async with _through_proxy(backend_url) as (between, url):
+        speaker, listener = Hints(backend_url), Hints(url, ping_seconds=PING_SECONDS)
+        async with _listening(speaker, listener) as heard:
+            await _hears(speaker, heard, 1)
+            between.fall_silent()
+            await until(lambda: not listener.connected)
+            between.speak()
+            await _hears(speaker, heard, 2)
+
+
+async def test_publishing_waits_for_no_backend(backend_url: str) -> None:
+    async with _through_proxy(backend_url) as (between, url):
+        speaker = Hints(url, ping_seconds=PING_SECONDS)
+        async with _listening(speaker, Hints(backend_url)) as heard:
+            between.fall_silent()
+            for position in range(1, 101):
+                speaker.publish(position)  # not awaited: the relay goes on
+            await until(lambda: not speaker.connected)
+            between.speak()
+            await until(lambda: 100 in heard)
+
+
+async def test_a_process_that_stops_while_it_connects_does_not_go_on(backend_url: str) -> None:
+    async with _through_proxy(backend_url) as (between, url):
+        between.fall_silent()
+        running = asyncio.create_task(Hints(url).run(lambda _position: None))
+        await until(lambda: between.connections > 0)
         running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await asyncio.wait([running], timeout=10)
+        assert running.cancelled()
 
 
-async def test_publishing_without_a_connection_is_no_error() -> None:
-    await Hints("memory://").publish(1)
+async def test_hints_come_back_after_redis_did(redis: Redis) -> None:
+    hints = Hints(redis.url, ping_seconds=PING_SECONDS)
+    async with _listening(hints) as heard:
+        redis.kill()
+        await until(lambda: not hints.connected)
+        hints.publish(2)  # there is nobody to tell; it is told when there is
+        redis.start()
+        await until(lambda: 2 in heard)
+
+
+def test_publishing_without_a_connection_is_no_error() -> None:
+    Hints("memory://").publish(1)
