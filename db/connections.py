@@ -11,6 +11,8 @@ import orjson
 from asyncpg.pool import PoolConnectionProxy
 
 STATEMENT_SECONDS_MAX: Final = 30
+IDLE_SECONDS_MAX: Final = 10
+"""How long a transaction that writes may wait for its next statement: they are made of data at hand, without I/O."""
 POOL_SIZE_MAX: Final = 16
 PREPARED_MAX: Final = 128
 """Statements that each connection keeps prepared; a plan of a large one takes PostgreSQL a few hundred kilobytes."""
@@ -21,7 +23,12 @@ _SERVER_SETTINGS: Final = {
     # Times in JSON are written in the session's zone.
     "timezone": "UTC",
     "statement_timeout": str(STATEMENT_SECONDS_MAX * 1000),
-    "idle_in_transaction_session_timeout": "60000",
+    # What a process that is stopped in the middle of a transaction holds, locks of singletons included, is free then.
+    "idle_in_transaction_session_timeout": str(IDLE_SECONDS_MAX * 1000),
+    # So is the connection of one whose machine is gone, which says no word. Without meaning on a Unix socket.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
 }
 
 TRANSIENT: Final = (

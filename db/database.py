@@ -16,7 +16,11 @@ from domain.cursor import FeedCursor
 from domain.feed import refuse_unreachable
 
 _DIALECT: Final = dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy leaves it without types
-_BEGIN: Final = "begin isolation level repeatable read read only"
+# A snapshot locks no rows, and a client that reads its answer slowly is no fault.
+_BEGIN: Final = """
+begin isolation level repeatable read read only;
+set local idle_in_transaction_session_timeout to 60000
+"""
 _EACH: Final = f"set local plan_cache_mode to {Planning.EACH}"
 
 ABSENT_VALUE: Final = "FG001"
