@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import Awaitable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
@@ -27,7 +29,19 @@ from web.authentication import issue_token
 from web.first_start import default_tenant, first_operator_token
 from web.garbage import look_less_often
 from web.logging import configure_logging
-from web.server import AddressTaken, background, open_database, reconciling, serving, stop_signals
+from web.processes import Processes, StartRefused, beat
+from web.server import (
+    BACKLOG,
+    AddressTaken,
+    address_of,
+    background,
+    fan_out,
+    open_database,
+    open_listener,
+    reconciling,
+    serving,
+    stop_signals,
+)
 from web.settings import Settings
 from web.trusted_documents import ManifestRefused
 
@@ -44,6 +58,7 @@ _EXPECTED: Final = (
     UnreachableDatabase,
     UnsupportedDatabase,
     AddressTaken,
+    StartRefused,
     ManifestRefused,
     OSError,
     asyncpg.PostgresError,
@@ -63,33 +78,62 @@ def up(*, demo: Annotated[bool, typer.Option(help="Run a simulated fleet beside 
 
 
 @app.command()
-def serve(*, reconcile: Annotated[bool, typer.Option(help="Run the reconcilers in this process too.")] = True) -> None:
+def serve(
+    *,
+    reconcile: Annotated[bool, typer.Option(help="Run the reconcilers in this process too.")] = True,
+    processes: Annotated[
+        int, typer.Option(min=1, max=64, help="API processes behind one address, each started again when it ends.")
+    ] = 1,
+    fd: Annotated[
+        int | None, typer.Option(help="Listen on this inherited file descriptor instead (socket activation).")
+    ] = None,
+    parent_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
     """Serve the API and the console."""
     settings = _settings()
+    listener = None if fd is None else socket.socket(fileno=fd)
+    if processes > 1:
+        _run(_serve_many(settings, listener, processes, reconcile=reconcile))
+        return
 
     async def run() -> None:
-        async with stop_signals() as stop, serving(settings, reconcile=reconcile) as (database, address):
-            together.greet(address, await first_operator_token(database, settings.operator_token, utc_now()))
+        async with AsyncExitStack() as stack:
+            stop = await stack.enter_async_context(stop_signals())
+            database, address = await stack.enter_async_context(
+                serving(settings, reconcile=reconcile, listener=listener)
+            )
+            if parent_fd is None:
+                together.greet(address, await first_operator_token(database, settings.operator_token, utc_now()))
+            else:
+                await stack.enter_async_context(background(beat(parent_fd, stop)))
             await stop.wait()
 
     _run(run())
 
 
+async def _serve_many(settings: Settings, given: socket.socket | None, count: int, *, reconcile: bool) -> None:
+    async with stop_signals() as stop, open_database(settings) as database:
+        with given or open_listener(settings) as listener:
+            listener.listen(BACKLOG)  # who comes before a process is ready waits instead of being refused
+            together.greet(
+                address_of(listener), await first_operator_token(database, settings.operator_token, utc_now())
+            )
+            arguments = () if reconcile else ("--no-reconcile",)
+            env = {"DATABASE_URL": database.dsn, "BROADCAST_URL": fan_out(settings, database.dsn, alone=False)}
+            await Processes(listener, arguments, env, stop).run(count)
+
+
 @app.command()
 def worker() -> None:
-    """Run the reconcilers beside API processes that were started with --no-reconcile."""
+    """Run the reconcilers beside API processes, of which some or all were started with --no-reconcile."""
     settings = _settings()
 
     async def run() -> None:
-        hints = Hints(settings.broadcast_url)
-        async with (
-            stop_signals() as stop,
-            open_database(settings) as database,
-            background(hints.run(lambda _position: None)),
-            reconciling(database, hints, settings),
-        ):
-            Console(stderr=True).print("Reconciling; Ctrl-C stops.")
-            await stop.wait()
+        async with stop_signals() as stop, open_database(settings) as database:
+            hints = Hints(fan_out(settings, database.dsn, alone=False))
+            async with background(hints.run(lambda _position: None)), reconciling(database, hints, settings):
+                Console(stderr=True).print("Reconciling; Ctrl-C stops.")
+                await stop.wait()
 
     _run(run())
 

@@ -40,6 +40,8 @@ from web.settings import Settings
 
 GRACE_SECONDS = 3
 PING_SECONDS = 20.0
+BACKLOG = 2048
+"""As uvicorn has it."""
 _log = structlog.get_logger("server")
 
 
@@ -74,6 +76,12 @@ def _replica(database: Database, settings: Settings) -> Replica | None:
     if not settings.read_database_url:
         return None
     return Replica(database.dsn, settings.read_database_url, size_max=settings.pool_size)
+
+
+def fan_out(settings: Settings, dsn: str, *, alone: bool) -> str:
+    """Return where hints travel: memory:// reaches no other process, and the database everyone who has it."""
+    in_memory = settings.broadcast_url.startswith("memory:")
+    return dsn if in_memory and not alone else settings.broadcast_url
 
 
 @asynccontextmanager
@@ -129,10 +137,12 @@ class Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def listening(services: Services, settings: Settings) -> AsyncIterator[tuple[Server, str]]:
-    """Serve HTTP while the block lasts; gives the server and its address."""
+async def listening(
+    services: Services, settings: Settings, listener: socket.socket | None = None
+) -> AsyncIterator[tuple[Server, str]]:
+    """Serve HTTP while the block lasts, on the settings' address or a listener; gives the server and its address."""
     bounds = Bounds(settings.client_buffer_bytes, settings.slow_client_seconds)
-    listener = _listener(settings)
+    listener = listener or open_listener(settings)
     app = application(services, settings)
     config = uvicorn.Config(
         app,
@@ -148,7 +158,6 @@ async def listening(services: Services, settings: Settings) -> AsyncIterator[tup
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     server = Server(config)
-    host, port = listener.getsockname()[:2]
     async with asyncio.TaskGroup() as group:
         group.create_task(server.serve([listener]))
         await server.listening.wait()
@@ -156,17 +165,24 @@ async def listening(services: Services, settings: Settings) -> AsyncIterator[tup
         beside = background(give_up_slow_clients(connections, bounds.seconds_max), app.state.sessions.run())
         try:
             async with beside:
-                yield server, f"http://{_url_host(host)}:{port}"
+                yield server, address_of(listener)
         finally:
             services.stopping.set()
             server.should_exit = True
+
+
+def address_of(listener: socket.socket) -> str:
+    """Return the URL that a listener is reached by from this machine."""
+    host, port = listener.getsockname()[:2]
+    return f"http://{_url_host(host)}:{port}"
 
 
 def _url_host(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104 - read
 
 
-def _listener(settings: Settings) -> socket.socket:
+def open_listener(settings: Settings) -> socket.socket:
+    """Bind to the settings' address; raises AddressTaken."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -202,10 +218,12 @@ async def stop_signals() -> AsyncIterator[asyncio.Event]:
 
 
 @asynccontextmanager
-async def serving(settings: Settings, *, reconcile: bool) -> AsyncIterator[tuple[Database, str]]:
+async def serving(
+    settings: Settings, *, reconcile: bool, listener: socket.socket | None = None
+) -> AsyncIterator[tuple[Database, str]]:
     """Run a whole server process while the block lasts; gives its database and address."""
     async with open_database(settings) as database:
-        hints = Hints(settings.broadcast_url)
+        hints = Hints(fan_out(settings, database.dsn, alone=reconcile))
         async with contextlib.AsyncExitStack() as stack:
             replica = _replica(database, settings)
             services = await stack.enter_async_context(
@@ -220,7 +238,7 @@ async def serving(settings: Settings, *, reconcile: bool) -> AsyncIterator[tuple
             await stack.enter_async_context(background(services.feed.run(), *([replica.run()] if replica else [])))
             if reconcile:
                 await stack.enter_async_context(reconciling(database, hints, settings))
-            _, address = await stack.enter_async_context(listening(services, settings))
+            _, address = await stack.enter_async_context(listening(services, settings, listener))
             await stack.enter_async_context(background(run(reachable(database))))
             _log.info("listening", address=address)
             yield database, address
