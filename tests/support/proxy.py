@@ -1,8 +1,8 @@
 """A relay of bytes between clients and a server, which fails as networks do."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -53,34 +53,56 @@ class Proxy:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        self._writers.add(writer)
         try:
-            await self._flowing.wait()
-            there_reader, there_writer = await self._connect()
-            self._writers.add(there_writer)
-            async with asyncio.TaskGroup() as ways:
-                ways.create_task(self._pass_on(reader, there_writer))
-                ways.create_task(self._pass_on(there_reader, writer))
-        except (OSError, ExceptionGroup):
-            pass
+            with self._cuttable(writer), suppress(OSError, asyncio.IncompleteReadError):
+                await self._handle(reader, writer)
         finally:
             self._tasks.discard(task)
-            for each in (writer, *([there_writer] if "there_writer" in locals() else [])):
-                self._writers.discard(each)
-                each.transport.abort()
 
     async def close(self) -> None:
-        """Reset everything."""
-        for task in self._tasks:
+        """Reset everything, and wait until it is."""
+        self.cut()
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # connections that were aborted are closed in the loop's next turn
+
+    async def _handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._tie(b"", reader, writer)
+
+    async def _tie(self, said: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Pass on what the client has said already, and then everything both ways until one end closes."""
+        await self._flowing.wait()
+        there_reader, there_writer = await self._connect()
+        with self._cuttable(there_writer):
+            there_writer.write(said)
+            ways = [
+                asyncio.create_task(self._pass_on(reader, there_writer)),
+                asyncio.create_task(self._pass_on(there_reader, writer)),
+            ]
+            try:
+                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for way in ways:
+                    way.cancel()
+                await asyncio.gather(*ways, return_exceptions=True)
+
+    @contextmanager
+    def _cuttable(self, writer: asyncio.StreamWriter) -> Iterator[None]:
+        """Let `cut` have a connection while the block lasts, and close it then."""
+        self._writers.add(writer)
+        try:
+            yield
+        finally:
+            self._writers.discard(writer)
+            writer.close()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while chunk := await reader.read(_CHUNK_BYTES):
             await self._flowing.wait()
             writer.write(chunk)
             await writer.drain()
-        raise ConnectionResetError
 
 
 @asynccontextmanager

@@ -1,0 +1,157 @@
+"""Clients that go on over every fault, and record what they saw."""
+
+import asyncio
+import json
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from websockets.asyncio.client import connect
+from websockets.exceptions import WebSocketException
+from websockets.typing import Subprotocol
+
+from tests.faults.stand import TOKEN
+from tests.support.server import HELLO, INGEST, RECORD, hash_of, section
+
+EVENTS = "subscription ($after: Cursor) { events(after: $after) { id cursor } }"
+REQUEST_SECONDS_MAX = 2.0
+PATIENCE_SECONDS = 60.0
+"""How long a client that never gives a request up waits for its answer: longer than anything is stopped."""
+
+
+class Refused(Exception):  # noqa: N818 - what a server answers that a client cannot go on with
+    """An answer that only a bug of ours gives."""
+
+
+async def cursor_at(port: int) -> str:
+    """Return where the feed stands now, by the server on that port."""
+    async with httpx.AsyncClient(timeout=PATIENCE_SECONDS) as http:
+        answer = await http.post(
+            f"http://127.0.0.1:{port}/graphql",
+            json={"query": "{ feedCursor }"},
+            headers={"Authorization": f"Bearer {TOKEN}"},
+        )
+    return str(answer.json()["data"]["feedCursor"])
+
+
+@dataclass(slots=True)
+class Node:
+    """A machine as it truly is; each version has other bytes and another number of GPUs."""
+
+    name: str
+    version: int = 0
+    id: str | None = None
+    acknowledged: int = -1
+    """The newest version that a server has acknowledged."""
+    ballast: int = 0
+    """Bytes that its report has besides, which do not compress."""
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        """Return its sections now."""
+        gpus = [
+            {"uuid": f"GPU-{self.name}-{index}", "index": index, "name": "NVIDIA H100 80GB HBM3", "vramMiB": 81559}
+            for index in range(1 + self.version % 3)
+        ]
+        ballast = random.Random(f"{self.name} {self.version}").randbytes(self.ballast // 2).hex()  # noqa: S311 - no secret
+        system = {"kernel": f"6.0.{self.version}", "ofANewerAgent": ballast}
+        return {"os": system, "gpus": {"enumeration": "complete", "gpus": gpus}}
+
+    def sections(self) -> list[dict[str, str]]:
+        """Return them as a report carries them."""
+        return [section(name, document) for name, document in self.documents().items()]
+
+
+@dataclass(slots=True)
+class Reporter:
+    """An agent of some nodes: it repeats what failed, by any server, until it is told that it was taken."""
+
+    ports: Sequence[int]
+    nodes: Sequence[Node]
+    chance: random.Random
+    seconds_max: float
+    reports: int = 0
+    failures: int = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Report until told to stop, and finish what was begun."""
+        limits = httpx.Limits(max_keepalive_connections=0)
+        async with httpx.AsyncClient(timeout=self.seconds_max, limits=limits) as http:
+            while not stop.is_set():
+                node = self.chance.choice(self.nodes)
+                if self.chance.random() < 0.7 or node.acknowledged < 0:
+                    node.version += 1
+                await self.report(http, node)
+                await asyncio.sleep(self.chance.uniform(0, 0.1))
+
+    async def report(self, http: httpx.AsyncClient, node: Node) -> None:
+        """Bring a node's present version in."""
+        sections = node.sections()
+        hashes = [hash_of(each) for each in sections]
+        if node.id is None:
+            said = await self._until_taken(http, HELLO, input={"identityKey": node.name, "hostname": node.name})
+            node.id = said["hello"]["nodeId"]
+        missing = ["?"]
+        while missing:
+            said = await self._until_taken(http, RECORD, entries=[{"nodeId": node.id, "hashes": hashes}])
+            missing = said["recordInventoryHashes"][0]["requestSections"]
+            if missing:
+                wanted = [each for each in sections if each["name"] in missing]
+                await self._until_taken(http, INGEST, entries=[{"nodeId": node.id, "sections": wanted}])
+        node.acknowledged = node.version
+        self.reports += 1
+
+    async def _until_taken(self, http: httpx.AsyncClient, query: str, **variables: Any) -> dict[str, Any]:  # noqa: ANN401
+        while True:
+            with suppress(httpx.TransportError):
+                url = f"http://127.0.0.1:{self.chance.choice(self.ports)}/graphql"
+                headers = {"Authorization": f"Bearer {TOKEN}"}
+                answer = await http.post(url, json={"query": query, "variables": variables}, headers=headers)
+                said = answer.json()
+                errors = said.get("errors")
+                if not errors:
+                    return dict(said["data"])
+                if errors[0]["extensions"]["code"] not in {"UNAVAILABLE", "RATE_LIMITED"}:
+                    raise Refused(str(errors))
+            self.failures += 1
+            await asyncio.sleep(0.1)
+
+
+@dataclass(slots=True)
+class Watcher:
+    """A subscriber that resumes behind the last event it saw, by the next server, whenever its socket ends."""
+
+    ports: Sequence[int]
+    cursor: str
+    seen: list[str] = field(default_factory=list)
+    connections: int = 0
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        while True:
+            port = self.ports[self.connections % len(self.ports)]
+            self.connections += 1
+            with suppress(OSError, WebSocketException, TimeoutError):
+                await self._watch(f"ws://127.0.0.1:{port}/graphql")
+            await asyncio.sleep(0.05)
+
+    async def _watch(self, url: str) -> None:
+        protocols = [Subprotocol("graphql-transport-ws")]
+        # A server that is stopped closes nothing: only a ping that stays unanswered tells.
+        async with connect(url, subprotocols=protocols, open_timeout=2, ping_interval=0.5, ping_timeout=1.5) as socket:
+            await socket.send(json.dumps({"type": "connection_init", "payload": {"authorization": f"Bearer {TOKEN}"}}))
+            await asyncio.wait_for(socket.recv(), 2)
+            payload = {"query": EVENTS, "variables": {"after": self.cursor}}
+            await socket.send(json.dumps({"id": "1", "type": "subscribe", "payload": payload}))
+            async for frame in socket:
+                assert isinstance(frame, str)
+                said = json.loads(frame)
+                if said["type"] != "next" or "errors" in said["payload"]:
+                    if said["type"] != "complete" and '"code":"UNAVAILABLE"' not in frame:
+                        raise Refused(frame)
+                    return
+                event = said["payload"]["data"]["events"]
+                self.seen.append(event["id"])
+                self.cursor = event["cursor"]
