@@ -8,7 +8,7 @@ import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
@@ -31,7 +31,6 @@ POSTGRES = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "64MB"}
 class Program:
     """One process of the product, which is started anew as often as it is killed."""
 
-    name: str
     arguments: tuple[str, ...]
     env: Mapping[str, str]
     zygote: Zygote
@@ -57,19 +56,12 @@ class Program:
 class Stand:
     """All that runs."""
 
-    postgres: EmbeddedPostgres
+    dsn: str
     redis: Redis
     apis: list[Program]
     workers: list[Program]
     networks: list[BadNetwork]
     calm_ports: list[int]
-    log: Path
-    told: list[str] = field(default_factory=list)
-
-    @property
-    def dsn(self) -> str:
-        """The database."""
-        return self.postgres.dsn("fleetgraph")
 
     async def ready(self) -> None:
         """Wait until every API process serves."""
@@ -111,6 +103,8 @@ def own_postgres(base: Path | None = None) -> Iterator[EmbeddedPostgres]:
 
 @asynccontextmanager
 async def stand(
+    zygote: Zygote,
+    dsn: str,
     log: Path,
     *,
     seed: int = 1,
@@ -118,40 +112,33 @@ async def stand(
     workers: int = 2,
     share: float = 0.0,
     over: str = "redis",
-    base: Path | None = None,
 ) -> AsyncIterator[Stand]:
-    """Run everything while the block lasts.
+    """Run everything on a database while the block lasts.
 
-    `share` of the requests through the bad networks meets with a mishap; hints travel `over` redis or postgres;
-    PostgreSQL's data are in `base`.
+    `share` of the requests through the bad networks meets with a mishap; hints travel `over` redis or postgres.
     """
     async with AsyncExitStack() as stack:
-        postgres = stack.enter_context(own_postgres(base))
         redis = stack.enter_context(running_redis())
-        zygote = Zygote()
-        stack.callback(zygote.close)
         env = {
-            "DATABASE_URL": postgres.dsn("fleetgraph"),
-            "BROADCAST_URL": redis.url if over == "redis" else postgres.dsn("fleetgraph"),
+            "DATABASE_URL": dsn,
+            "BROADCAST_URL": redis.url if over == "redis" else dsn,
             "FLEETGRAPH_OPERATOR_TOKEN": TOKEN,
             "FLEETGRAPH_LOG_LEVEL": "warning",
             "FLEETGRAPH_POOL_SIZE": "8",
         }
         ports = [free_port() for _ in range(apis)]
+        networks = [
+            await stack.enter_async_context(bad_network(port, random.Random(f"{seed} {i}"), share))  # noqa: S311
+            for i, port in enumerate(ports)
+        ]
+        serve = ("serve", "--no-reconcile")
         made = Stand(
-            postgres,
+            dsn,
             redis,
-            [
-                Program(f"api {i}", ("serve", "--no-reconcile"), {**env, "FLEETGRAPH_PORT": str(port)}, zygote, log)
-                for i, port in enumerate(ports)
-            ],
-            [Program(f"worker {i}", ("worker",), env, zygote, log) for i in range(workers)],
-            [
-                await stack.enter_async_context(bad_network(port, random.Random(f"{seed} {i}"), share))  # noqa: S311
-                for i, port in enumerate(ports)
-            ],
+            [Program(serve, {**env, "FLEETGRAPH_PORT": str(port)}, zygote, log) for port in ports],
+            [Program(("worker",), env, zygote, log) for _ in range(workers)],
+            networks,
             ports,
-            log,
         )
         for program in (*made.apis, *made.workers):
             program.start()

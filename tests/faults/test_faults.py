@@ -7,6 +7,7 @@ import asyncio
 import os
 import random
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
@@ -17,7 +18,8 @@ from tests.faults.bad_network import Mishap
 from tests.faults.checker import all_seen, at_rest, bugs_in, check
 from tests.faults.clients import PATIENCE_SECONDS, REQUEST_SECONDS_MAX, Node, Reporter, Watcher, cursor_at
 from tests.faults.plan import Fault, carry_out, plan
-from tests.faults.stand import Stand, stand
+from tests.faults.stand import Stand, own_postgres, stand
+from tests.faults.zygote import Zygote
 
 SEEDS = [int(each) for each in os.environ.get("FAULT_SEEDS", "1").split()]
 FAULT_SECONDS = float(os.environ.get("FAULT_SECONDS", "8"))
@@ -48,10 +50,14 @@ def _summary(faults: list[Fault], running: Stand, reporters: list[Reporter], wat
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_what_was_accepted_is_applied_and_every_event_is_seen_once(seed: int, tmp_path: Path) -> None:
+async def test_what_was_accepted_is_applied_and_every_event_is_seen_once(
+    zygote: Zygote, seed: int, tmp_path: Path
+) -> None:
     log = tmp_path / "log"
     faults = plan(seed, FAULT_SECONDS)
-    async with stand(log, seed=seed, share=0.2) as running:
+    async with AsyncExitStack() as stack:
+        postgres = stack.enter_context(own_postgres())
+        running = await stack.enter_async_context(stand(zygote, postgres.dsn("fleetgraph"), log, seed=seed, share=0.2))
         cursor = await cursor_at(running.calm_ports[0])
         ports = [network.port for network in running.networks]
         watchers = [Watcher(ports[turn:] + ports[:turn], cursor) for turn in (0, 1)]

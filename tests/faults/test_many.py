@@ -12,6 +12,7 @@ from db.database import Database
 from tests.faults.checker import all_seen, at_rest, bugs_in, check
 from tests.faults.clients import PATIENCE_SECONDS, Node, Reporter, Watcher, cursor_at
 from tests.faults.stand import Stand, stand
+from tests.faults.zygote import Zygote
 from tests.support.waiting import until
 
 
@@ -32,7 +33,7 @@ async def _move_work(running: Stand, reporter: Reporter, http: httpx.AsyncClient
         worker.start()
         await _told(reporter, http, watchers)
     chance = random.Random(5)  # noqa: S311 - the same moments in every run, as far as the machine allows
-    for _ in range(10):
+    for _ in range(6):
         running.workers[0].signal(signal.SIGSTOP)
         await _told(reporter, http, watchers)
         running.workers[0].signal(signal.SIGCONT)
@@ -41,10 +42,13 @@ async def _move_work(running: Stand, reporter: Reporter, http: httpx.AsyncClient
 
 @pytest.mark.parametrize("over", ["redis", "postgres"])
 async def test_every_process_gives_every_event_in_order_while_work_moves_from_worker_to_worker(
-    over: str, tmp_path: Path
+    zygote: Zygote, database_url: str, over: str, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    async with stand(log, apis=3, over=over) as running, httpx.AsyncClient(timeout=PATIENCE_SECONDS) as http:
+    async with (
+        stand(zygote, database_url, log, apis=3, over=over) as running,
+        httpx.AsyncClient(timeout=PATIENCE_SECONDS) as http,
+    ):
         cursor = await cursor_at(running.calm_ports[0])
         watchers = [Watcher([port], cursor) for port in running.calm_ports]
         node = Node("n1")

@@ -1,0 +1,56 @@
+"""A process that is stopped in the middle of something keeps nobody else from it."""
+
+import asyncio
+
+import pytest
+
+from db import connections
+from db.connections import TRANSIENT
+from db.database import Database
+from tests.support.waiting import until_seen
+
+LOCK = 7
+
+
+@pytest.fixture
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connections._SERVER_SETTINGS, "idle_in_transaction_session_timeout", "200")
+
+
+@pytest.mark.usefixtures("_impatient")
+async def test_what_a_stopped_process_holds_in_a_transaction_is_free_after_a_while(database_url: str) -> None:
+    stopped, other = await Database.connect(database_url), await Database.connect(database_url)
+    held, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        async with stopped.transaction() as tx:
+            assert await tx.value("select pg_try_advisory_xact_lock($1)", LOCK)
+            held.set()
+            await goes_on.wait()
+            await tx.execute("insert into tenants (id, name) values ('tenant_late', 'late')")
+
+    async def is_free() -> bool:
+        async with other.transaction() as tx:
+            return bool(await tx.value("select pg_try_advisory_xact_lock($1)", LOCK))
+
+    working = asyncio.create_task(work())
+    await held.wait()
+    assert not await is_free()
+    await until_seen(is_free)
+    goes_on.set()
+    with pytest.raises(TRANSIENT):  # its loop tries again; what it had begun never happened
+        await working
+    async with other.transaction() as tx:
+        assert await tx.value("select count(*) from tenants") == 0
+    await asyncio.gather(stopped.close(), other.close())
+
+
+@pytest.mark.usefixtures("_impatient")
+async def test_a_snapshot_waits_longer_for_a_client_that_reads_slowly(database_url: str) -> None:
+    database = await Database.connect(database_url)
+    reader = database.reader(snapshot=True)
+    first = await reader.value("select txid_current_snapshot()::text")
+    await asyncio.sleep(0.6)
+    assert await reader.value("select txid_current_snapshot()::text") == first
+    await reader.close()
+    await database.close()
