@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: up demo test check lint cases fuzz clean
+.PHONY: up demo test check lint cases faults many fuzz clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,8 @@ help:
 	@echo "make test   run the tests"
 	@echo "make check  linters, types, import rules and the tests"
 	@echo "make cases  run every recorded file of ../shared/cases through the product"
+	@echo "make faults kill, stop and cut off everything, FAULT_SEEDS=\"1 2 3\", and check what clients saw"
+	@echo "make many   three API processes, two workers and Redis: one feed, and work that moves"
 	@echo "make fuzz   read kernel logs that nobody would write, for FUZZ_SECONDS (60)"
 
 # uv goes into the virtual environment by pip, then installs exactly what uv.lock says.
@@ -43,6 +45,14 @@ check: lint test
 
 cases: $(READY)
 	@$(BIN)/python -m bench.cases ../shared/cases
+
+FAULT_SEEDS ?= 1 2 3 4 5 6 7 8
+
+faults: $(READY)
+	@FAULT_SEEDS="$(FAULT_SEEDS)" $(BIN)/python -m pytest tests/faults -q
+
+many: $(READY)
+	@$(BIN)/python -m bench.many
 
 FUZZ_SECONDS ?= 60
 

@@ -105,10 +105,12 @@ class Reporter:
 
     async def _until_taken(self, http: httpx.AsyncClient, query: str, **variables: Any) -> dict[str, Any]:  # noqa: ANN401
         while True:
-            with suppress(httpx.TransportError):
+            with suppress(httpx.TransportError, httpx.HTTPStatusError):
                 url = f"http://127.0.0.1:{self.chance.choice(self.ports)}/graphql"
                 headers = {"Authorization": f"Bearer {TOKEN}"}
                 answer = await http.post(url, json={"query": query, "variables": variables}, headers=headers)
+                if not answer.headers.get("content-type", "").startswith("application/"):
+                    answer.raise_for_status()  # a server on its way out
                 said = answer.json()
                 errors = said.get("errors")
                 if not errors:

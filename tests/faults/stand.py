@@ -20,6 +20,7 @@ from tests.faults.bad_network import BadNetwork, bad_network
 from tests.faults.zygote import Zygote
 from tests.support.program import free_port
 from tests.support.redis import Redis, running_redis
+from web.server import background
 
 TOKEN = "operator-of-the-test"  # noqa: S105 - a test's
 START_SECONDS_MAX = 60.0
@@ -36,10 +37,21 @@ class Program:
     zygote: Zygote
     log: Path
     process: psutil.Process | None = None
+    kept: bool = False
+    """Whether it is started again when it ends by itself, as one that meets with no database when it starts does."""
 
     def start(self) -> None:
-        """Start it."""
-        self.process = self.zygote.start(self.arguments, self.env, self.log)
+        """Start it, unless it runs."""
+        self.kept = True
+        if self.process is None or not self.process.is_running():
+            self.process = self.zygote.start(self.arguments, self.env, self.log)
+
+    async def keep(self) -> None:
+        """Start it again whenever it ended by itself."""
+        while True:
+            await asyncio.sleep(0.2)
+            if self.kept:
+                self.start()
 
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal, if it runs."""
@@ -48,7 +60,8 @@ class Program:
             self.process.send_signal(number)
 
     def kill(self) -> None:
-        """Kill it with SIGKILL."""
+        """Kill it with SIGKILL; it stays so until it is started."""
+        self.kept = False
         self.signal(signal.SIGKILL)
 
 
@@ -140,11 +153,13 @@ async def stand(
             networks,
             ports,
         )
-        for program in (*made.apis, *made.workers):
+        programs = (*made.apis, *made.workers)
+        for program in programs:
             program.start()
             stack.callback(program.kill)
         await made.ready()
-        yield made
+        async with background(*(program.keep() for program in programs)):
+            yield made
 
 
 async def kill_backend(process: int) -> None:
