@@ -42,7 +42,7 @@ class Settings(BaseSettings):
         pattern=r"^(memory|postgres|postgresql|redis|rediss)://",
         default="memory://",
         validation_alias="BROADCAST_URL",
-        description="Fan-out between processes: memory://, postgres://… or redis://….",
+        description="Fan-out between processes: memory://, postgres://… or redis://…; see docs/processes.md.",
     )
     operator_token: SecretStr | None = Field(
         default=None, description="The first operator token, taken at the first start; else one is made and shown once."
