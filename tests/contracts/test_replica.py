@@ -13,11 +13,10 @@ import pytest
 from db import replica as replica_module
 from db.connections import TRANSIENT
 from db.embedded import EmbeddedPostgres
-from db.events import NewEvent, write_events
+from db.events import RELAY_LOCK, NewEvent, write_events
 from db.migrate import migrate
 from db.replica import Replica
 from domain.cursor import FeedCursor, decode_feed, encode_feed
-from reconcilers.relay import _LOCK as RELAY_LOCK
 from resolvers.context import Context
 from tests.conftest import FAST, copied
 from tests.support.replicated import STRONG, Pair, Replicated, connected, replicated
