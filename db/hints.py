@@ -64,6 +64,7 @@ class Hints:
 
     async def _converse(self, broadcast: Broadcast, subscriber: Subscriber, on_hint: Callable[[int], None]) -> None:
         self._connected = True
+        self._news.set()  # what could not be told meanwhile
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._hear(subscriber, on_hint))
