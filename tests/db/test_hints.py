@@ -15,6 +15,8 @@ from tests.support.redis import Redis, running_redis
 from tests.support.waiting import until
 
 PING_SECONDS = 0.1
+# redis-py forgets connections that failed before they are closed.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture
