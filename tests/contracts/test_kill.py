@@ -18,7 +18,8 @@ select n.identity_key, i.reported = i.applied as settled, i.applied_digest, i.er
     ) as devices,
     (select jsonb_agg(jsonb_build_array(c.type, c.status, c.reason) order by c.type)
         from node_conditions c where c.node_id = n.id) as conditions,
-    (select array_agg(e.type order by e.position) from events e where e.node_id = n.id) as events
+    (select array_agg(e.type order by e.position)
+        from events e where e.node_id = n.id and e.type <> 'node.changed') as events
 from nodes n join node_inventory i on i.node_id = n.id
 order by n.identity_key
 """
