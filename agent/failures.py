@@ -26,12 +26,12 @@ class NotFleetgraph(AgentFailure):
 
 
 class Refused(AgentFailure):
-    """The server answered and declined; without a code it was a fault of the server, which may pass."""
+    """The server answered and declined; without a code of ours it was a fault of the server, which may pass."""
 
     def __init__(self, message: str, code: Code | None) -> None:
         super().__init__(message)
         self.code = code
-        self.transient = code in {None, Code.RATE_LIMITED, Code.UNAVAILABLE}
+        self.transient = code in {None, Code.INTERNAL, Code.RATE_LIMITED, Code.UNAVAILABLE}
 
 
 class NotApplied(AgentFailure):

@@ -49,14 +49,16 @@ from wanted w
 """  # noqa: S608 - text of ours
 _INGEST = """
 with input as (
-    select * from unnest($2::text[], $3::text[], $4::text[], $5::bytea[], $6::jsonb[])
-        as i (node_id, name, sha256, content, document)
+    select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::jsonb[])
+        as i (tenant_id, node_id, name, sha256, content, document)
 ), owner as materialized (
-    select n.node_id, n.reported from node_inventory n
-    where n.tenant_id = $1 and n.node_id = any ($2) order by n.node_id for update
+    select n.node_id, n.tenant_id, n.reported from node_inventory n
+    where n.node_id = any ($2)
+        and exists (select from input i where i.node_id = n.node_id and i.tenant_id = n.tenant_id)
+    order by n.node_id for update of n
 ), stored as (
     insert into inventory_sections (node_id, name, sha256, tenant_id, content, document)
-    select i.node_id, i.name, i.sha256, $1, i.content, i.document from input i join owner o using (node_id)
+    select i.node_id, i.name, i.sha256, o.tenant_id, i.content, i.document from input i join owner o using (node_id)
     on conflict do nothing
 ), merged as (
     select o.node_id, array_agg(i.name order by i.name) as names,
@@ -187,6 +189,7 @@ class HashReport:
 class ReceivedSection:
     """A verified section on its way into the store."""
 
+    tenant_id: TenantId
     node_id: NodeId
     name: str
     sha256: str
@@ -222,13 +225,14 @@ async def record_reports(tx: Transaction, reports: Sequence[HashReport]) -> dict
     return {NodeId(row.node_id): row for row in rows}
 
 
-async def store_sections(
-    tx: Transaction, tenant_id: TenantId, sections: Sequence[ReceivedSection]
-) -> dict[NodeId, list[str]]:
-    """Store many nodes' sections in one statement and count them as reported; returns the names stored per node."""
+async def store_sections(tx: Transaction, sections: Sequence[ReceivedSection]) -> dict[NodeId, list[str]]:
+    """Store many nodes' sections in one statement and count them as reported; returns the names stored per node.
+
+    A node stands there for one tenant; one that this tenant does not have is left out.
+    """
     rows = await tx.fetch(
         _INGEST,
-        tenant_id,
+        [section.tenant_id for section in sections],
         [section.node_id for section in sections],
         [section.name for section in sections],
         [section.sha256 for section in sections],

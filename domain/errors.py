@@ -20,6 +20,8 @@ class Code(StrEnum):
     RATE_LIMITED = "RATE_LIMITED"
     UNAVAILABLE = "UNAVAILABLE"
     """The database is away or gave up a wait: the same request may succeed a moment later."""
+    INTERNAL = "INTERNAL"
+    """A fault of the server, whose log has its cause."""
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is not an error of the program
@@ -66,6 +68,25 @@ class CursorExpired(Refusal):
     """The feed no longer reaches back to this cursor: query afresh and subscribe from the new cursor."""
 
     code = Code.CURSOR_EXPIRED
+
+
+class Broken(Refusal):
+    """A fault of ours that concerns this entry alone; it is logged where it happened."""
+
+    code = Code.INTERNAL
+
+    def __init__(self) -> None:
+        super().__init__("an error of the server; its log has the cause under this node's id")
+
+
+class RateLimited(Refusal):
+    """Too much for now: the same is taken after `retry_after_seconds`."""
+
+    code = Code.RATE_LIMITED
+
+    def __init__(self, message: str, retry_after_seconds: float) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
 
 
 class InvalidSection(InvalidInput):

@@ -1,10 +1,12 @@
-"""Group commit: what requests bring within a few milliseconds of each other is written together, each with its answer.
+"""Group commit: what requests bring at about the same time is written together, each entry with an answer of its own.
 
 A statement costs a transaction whatever it carries; thousands of nodes that each report by themselves would pay for
-thousands.
+thousands. What comes waits a moment for company, or, where all lanes are busy, until one is free: groups grow with the
+load.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
@@ -12,26 +14,45 @@ from typing import Final, Generic, TypeVar
 import structlog
 
 from db.connections import TRANSIENT
+from domain.errors import Broken
 
 Entry = TypeVar("Entry")
 Answer = TypeVar("Answer")
 
 WAIT_SECONDS: Final = 0.002
 ENTRIES_MAX: Final = 1000
+LANES: Final = 4
+"""Groups under way at once: one that waits for a locked row holds up a quarter."""
 _log = structlog.get_logger("group commit")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How long a request waits for others while a lane is free, and how large a group grows.
+
+    One request may be larger than any group: it is written alone.
+    """
+
+    wait_seconds: float = WAIT_SECONDS
+    entries_max: int = ENTRIES_MAX
+    bytes_max: int = 8 * 2**20
+    lanes: int = LANES
 
 
 @dataclass(frozen=True, slots=True)
 class _Request(Generic[Entry, Answer]):
     entries: Sequence[Entry]
-    answered: asyncio.Future[Sequence[Answer]]
+    keys: frozenset[Hashable]
+    bytes: int
+    at: float
+    answered: asyncio.Future[Sequence[Answer | Broken]]
 
 
 class GroupCommit(Generic[Entry, Answer]):
     """Gathers what concurrent requests submit. `commit` writes entries, of which no two have one key, all or none.
 
-    It returns an answer for each entry, in order. A group that fails by a bug is written again request by request, so
-    that the one with the fault fails alone.
+    It returns an answer for each entry, in order. Entries of one key are written in the order in which they came. A
+    group that fails by a bug is halved until the entry with the fault stands alone: that one is answered Broken.
     """
 
     def __init__(
@@ -39,69 +60,111 @@ class GroupCommit(Generic[Entry, Answer]):
         commit: Callable[[Sequence[Entry]], Awaitable[Sequence[Answer]]],
         key: Callable[[Entry], Hashable],
         *,
-        wait_seconds: float = WAIT_SECONDS,
-        entries_max: int = ENTRIES_MAX,
+        bytes_of: Callable[[Entry], int] = lambda _: 0,
+        bounds: Bounds | None = None,
     ) -> None:
         self._commit = commit
         self._key = key
-        self._wait_seconds = wait_seconds
-        self._entries_max = entries_max
-        self._waiting: list[_Request[Entry, Answer]] = []
-        self._size = 0
+        self._bytes_of = bytes_of
+        self._bounds = bounds or Bounds()
+        self._waiting: deque[_Request[Entry, Answer]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._running: set[asyncio.Task[None]] = set()
+        self._busy: set[Hashable] = set()
+        self.queued = 0
+        """Entries that wait to be written."""
 
-    async def submit(self, entries: Sequence[Entry]) -> Sequence[Answer]:
-        """Write entries with those of other requests, and return their answers; raises what writing them raises."""
+    def waited_seconds(self, now: float) -> float:
+        """Return for how long the first of what waits has waited, by the event loop's clock."""
+        return now - self._waiting[0].at if self._waiting else 0.0
+
+    async def submit(self, entries: Sequence[Entry]) -> Sequence[Answer | Broken]:
+        """Write entries with those of other requests, and return their answers; raises what says nothing of them."""
         loop = asyncio.get_running_loop()
-        request: _Request[Entry, Answer] = _Request(entries, loop.create_future())
+        keys = frozenset(map(self._key, entries))
+        size = sum(map(self._bytes_of, entries))
+        request: _Request[Entry, Answer] = _Request(entries, keys, size, loop.time(), loop.create_future())
         self._waiting.append(request)
-        self._size += len(entries)
-        if self._size >= self._entries_max:
+        self.queued += len(entries)
+        if self.queued >= self._bounds.entries_max:
             self._begin()
-        elif self._timer is None:
-            self._timer = loop.call_later(self._wait_seconds, self._begin)
+        elif self._timer is None and len(self._running) < self._bounds.lanes:
+            self._timer = loop.call_later(self._bounds.wait_seconds, self._begin)
         return await request.answered
 
     def _begin(self) -> None:
+        """Write what waits, as far as there are lanes."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        waiting, self._waiting, self._size = self._waiting, [], 0
-        for group in self._groups(waiting):
+        while self._waiting and len(self._running) < self._bounds.lanes:
+            group = self._next_group()
+            if not group:
+                return
+            keys = {key for request in group for key in request.keys}
+            self._busy |= keys
             task = asyncio.get_running_loop().create_task(self._write(group))
             self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            task.add_done_callback(lambda done, keys=keys: self._ended(done, keys))  # type: ignore[misc]
 
-    def _groups(self, waiting: Sequence[_Request[Entry, Answer]]) -> list[list[_Request[Entry, Answer]]]:
-        """Cut what waits so that a key stands in a group once, and a group is no larger than one request may be."""
-        groups: list[list[_Request[Entry, Answer]]] = []
-        keys: set[Hashable] = set()
-        for request in waiting:
-            own = {self._key(entry) for entry in request.entries}
-            if not groups or keys & own or len(keys) + len(own) > self._entries_max:
-                groups.append([])
-                keys = set()
-            groups[-1].append(request)
-            keys |= own
-        return groups
+    def _ended(self, task: asyncio.Task[None], keys: set[Hashable]) -> None:
+        self._running.discard(task)
+        self._busy -= keys
+        self._begin()
+
+    def _next_group(self) -> list[_Request[Entry, Answer]]:
+        """Take requests from what waits, passing over those with a key that is being written or waits before them."""
+        taken: list[_Request[Entry, Answer]] = []
+        passed: list[_Request[Entry, Answer]] = []
+        held = set(self._busy)
+        entries = size = 0
+        while self._waiting:
+            request = self._waiting[0]
+            entries, size = entries + len(request.entries), size + request.bytes
+            if taken and (entries > self._bounds.entries_max or size > self._bounds.bytes_max):
+                break
+            self._waiting.popleft()
+            if held.isdisjoint(request.keys):
+                taken.append(request)
+                self.queued -= len(request.entries)
+            else:
+                entries, size = entries - len(request.entries), size - request.bytes
+                passed.append(request)
+            held |= request.keys
+        self._waiting.extendleft(reversed(passed))
+        return taken
 
     async def _write(self, group: Sequence[_Request[Entry, Answer]]) -> None:
-        try:
-            answers = await self._commit([entry for request in group for entry in request.entries])
-        except Exception as error:  # noqa: BLE001 - each request raises what befell it
-            if len(group) > 1 and not isinstance(error, TRANSIENT):
-                _log.warning("a group failed; going on one request at a time", requests=len(group), error=repr(error))
-                for request in group:
-                    await self._write([request])
-                return
-            for request in group:
-                if not request.answered.done():
-                    request.answered.set_exception(error)
-            return
+        outcomes = await self._outcomes([entry for request in group for entry in request.entries])
         place = 0
         for request in group:
-            # Who went away is not waited for.
-            if not request.answered.done():
-                request.answered.set_result(answers[place : place + len(request.entries)])
+            own = outcomes[place : place + len(request.entries)]
             place += len(request.entries)
+            if request.answered.done():
+                continue  # who went away is not waited for
+            answers = [outcome for outcome in own if not isinstance(outcome, _Away)]
+            away = next((outcome for outcome in own if isinstance(outcome, _Away)), None)
+            if away is None:
+                request.answered.set_result(answers)
+            else:
+                request.answered.set_exception(away.error)
+
+    async def _outcomes(self, entries: Sequence[Entry]) -> "list[Answer | Broken | _Away]":
+        try:
+            return list(await self._commit(entries))
+        except TRANSIENT as error:
+            return [_Away(error)] * len(entries)
+        except Exception as error:  # noqa: BLE001 - whichever entry has the fault is answered with it
+            if len(entries) == 1:
+                _log.exception("an entry cannot be written", key=self._key(entries[0]))
+                return [Broken()]
+            _log.warning("a group failed; going on in halves", entries=len(entries), error=repr(error))
+        half = len(entries) // 2
+        return [*await self._outcomes(entries[:half]), *await self._outcomes(entries[half:])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Away:
+    """What became of an entry by no fault of its own."""
+
+    error: BaseException

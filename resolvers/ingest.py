@@ -20,17 +20,17 @@ from domain import sections
 from domain.acceptance import NO_CHECKS
 from domain.access import Permission
 from domain.certificate import checked_certificate
-from domain.errors import InvalidInput, InvalidSection, Refusal
+from domain.errors import Broken, InvalidInput, InvalidSection, Refusal
 from domain.events import node_adopted
-from domain.ids import NodeId
+from domain.ids import NodeId, TenantId
 from domain.liveness import skew_seconds
 from domain.node import ProvisionState, provision_state_at_join
 from domain.texts import given_text, required_text
 from resolvers.context import Context
 from resolvers.labels import LabelsAtHello, reported_labels
-from resolvers.slots import REPORTS_MAX, Places, Slot, answer, in_order
+from resolvers.reports import NodeSections
+from resolvers.slots import REPORTS_MAX, SECTIONS_MAX, Places, Slot, answer, in_order
 
-ENTRIES_MAX: Final = 200
 FEATURES_MAX: Final = 64
 
 
@@ -120,34 +120,31 @@ async def record_hashes(context: Context, entries: Sequence[GivenReport]) -> lis
         rows = await context.services.reports.heartbeats.submit(list(reports.values()))
         context.forget()
         for (place, report), row in zip(reports.items(), rows, strict=True):
-            slots[place] = answer(report.node_id, row.missing if row else None)
+            slots[place] = answer(report.node_id, row if row is None or isinstance(row, Broken) else row.missing)
     return in_order(slots)
 
 
 async def ingest_sections(context: Context, entries: Sequence[tuple[str, Sequence[GivenSection]]]) -> list[Slot]:
-    """Verify and store many nodes' sections, in one statement; a bad entry stores nothing and fails nobody else."""
+    """Verify and store many nodes' sections, with other requests'; a bad entry stores nothing and fails alone."""
     tenant_id = context.require(Permission.REPORT)
-    places = Places(len(entries), ENTRIES_MAX)
-    received: dict[int, list[ReceivedSection]] = {}
+    places = Places(len(entries), SECTIONS_MAX)
+    received: dict[int, NodeSections] = {}
     slots: dict[int, Slot] = {}
     for place, (node_id, given) in enumerate(entries):
         try:
             places.take(place, node_id)
-            received[place] = _verified(NodeId(node_id), given)
+            received[place] = NodeSections(NodeId(node_id), _verified(tenant_id, NodeId(node_id), given))
         except Refusal as refusal:
             slots[place] = Slot(node_id, refusal=refusal)
     if received:
-        flat = [section for group in received.values() for section in group]
-        async with context.transaction() as tx:
-            stored = await inventory.store_sections(tx, tenant_id, flat)
-        for place in received:
-            node_id = entries[place][0]
-            slots[place] = answer(node_id, stored.get(NodeId(node_id)))
-        _wake_reconciler(context)
+        stored = await context.services.reports.sections.submit(list(received.values()))
+        context.forget()
+        for (place, entry), names in zip(received.items(), stored, strict=True):
+            slots[place] = answer(entry.node_id, names)
     return in_order(slots)
 
 
-def _verified(node_id: NodeId, given: Sequence[GivenSection]) -> list[ReceivedSection]:
+def _verified(tenant_id: TenantId, node_id: NodeId, given: Sequence[GivenSection]) -> tuple[ReceivedSection, ...]:
     if not given:
         raise InvalidInput("sections: at least one section is expected")
     _refuse_repeated_names([section.name for section in given])
@@ -155,8 +152,8 @@ def _verified(node_id: NodeId, given: Sequence[GivenSection]) -> list[ReceivedSe
     for section in given:
         content = _decoded(section)
         document = sections.as_json(sections.verify(section.name, section.sha256, content))
-        found.append(ReceivedSection(node_id, section.name, section.sha256.lower(), content, document))
-    return found
+        found.append(ReceivedSection(tenant_id, node_id, section.name, section.sha256.lower(), content, document))
+    return tuple(found)
 
 
 def _decoded(given: GivenSection) -> bytes:

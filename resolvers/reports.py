@@ -1,14 +1,14 @@
-"""Reports of nodes that are written in groups: heartbeats and status reports."""
+"""Reports of nodes that are written in groups: heartbeats, sections and status reports."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Final, Self
 
 from db.connections import Row
 from db.database import Database, Transaction
 from db.health_states import health_states_of, save_health_changes
-from db.inventory import HashReport, record_reports
+from db.inventory import HashReport, ReceivedSection, record_reports, store_sections
 from db.liveness import SignOfLife, hear
 from db.node_spec import observing, save_observed
 from db.standings import lock_nodes, save_changes, standings_of
@@ -16,7 +16,23 @@ from domain.fault_effects import HealthChange
 from domain.fault_intake import ToldFault, record
 from domain.ids import NodeId
 from domain.standing import Changed, Standing, Statement, take
-from resolvers.group_commit import GroupCommit
+from resolvers.group_commit import Bounds, GroupCommit
+from resolvers.slots import SECTIONS_MAX
+
+_SECTIONS: Final = Bounds(entries_max=SECTIONS_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSections:
+    """Verified sections of one node."""
+
+    node_id: NodeId
+    sections: tuple[ReceivedSection, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The size of their contents."""
+        return sum(len(section.content) for section in self.sections)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +58,8 @@ class Reports:
     """Answers the row of `record_reports`, None where the tenant has no such node."""
     statuses: GroupCommit[StatusReport, int | None]
     """Answers the generation of the node's desired state, None where the tenant has no such node."""
+    sections: GroupCommit[NodeSections, list[str] | None]
+    """Answers the names stored, None where the tenant has no such node."""
 
     @classmethod
     def to(cls, database: Database, now: Callable[[], datetime]) -> Self:
@@ -64,9 +82,21 @@ class Reports:
             generations = {node_id: int(row.generation) for node_id, row in heard.items()}
             return [generations.get(report.node_id) for report in reports]
 
+        async def store(entries: Sequence[NodeSections]) -> list[list[str] | None]:
+            async with database.transaction() as tx:
+                stored = await store_sections(tx, [section for entry in entries for section in entry.sections])
+            database.inventory_pending.set()
+            return [stored.get(entry.node_id) for entry in entries]
+
         return cls(
-            GroupCommit(record, lambda report: report.node_id), GroupCommit(hear_all, lambda report: report.node_id)
+            GroupCommit(record, _node_of),
+            GroupCommit(hear_all, _node_of),
+            GroupCommit(store, _node_of, bytes_of=lambda entry: entry.bytes, bounds=_SECTIONS),
         )
+
+
+def _node_of(entry: HashReport | StatusReport | NodeSections) -> NodeId:
+    return entry.node_id
 
 
 async def _take(tx: Transaction, reports: Sequence[StatusReport], now: datetime) -> dict[NodeId, Row]:

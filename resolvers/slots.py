@@ -8,6 +8,8 @@ from domain.errors import InvalidInput, NotFound, Refusal
 from domain.ids import has_prefix
 
 REPORTS_MAX: Final = 1000
+SECTIONS_MAX: Final = 200
+"""Nodes whose sections one request takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,10 @@ class Places:
             )
 
 
-def answer(node_id: str, names: Sequence[str] | None, generation: int | None = None) -> Slot:
-    """Return the slot of an entry that was taken, or refused because its tenant has no such node."""
+def answer(node_id: str, names: Sequence[str] | Refusal | None, generation: int | None = None) -> Slot:
+    """Return the slot of an entry that was taken, refused, or has no node in its tenant."""
+    if isinstance(names, Refusal):
+        return Slot(node_id, refusal=names)
     if names is None:
         return Slot(node_id, refusal=no_node(node_id))
     return Slot(node_id, tuple(names), generation)

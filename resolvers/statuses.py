@@ -9,7 +9,7 @@ from db.liveness import SignOfLife
 from domain.access import Permission
 from domain.conditions import Observed
 from domain.daemon_conditions import DaemonStatement, not_the_daemons, repeated
-from domain.errors import InvalidInput, Refusal
+from domain.errors import Broken, InvalidInput, Refusal
 from domain.fault_intake import ToldFault
 from domain.ids import NodeId
 from domain.liveness import skew_seconds
@@ -68,6 +68,9 @@ async def report_statuses(context: Context, entries: Sequence[GivenStatus]) -> l
         heard = await context.services.reports.statuses.submit(list(reports.values()))
         context.forget()
         for (place, report), generation in zip(reports.items(), heard, strict=True):
+            if isinstance(generation, Broken):
+                slots[place] = Slot(report.node_id, refusal=generation)
+                continue
             left_out = not_the_daemons(entries[place].conditions or ())
             slots[place] = answer(report.node_id, None if generation is None else left_out, generation)
     return in_order(slots)

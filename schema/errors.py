@@ -32,7 +32,7 @@ def translated(error: GraphQLError, context: Context | None) -> GraphQLError:
         case _:
             _log.error("an operation failed", request_id=request_id, path=error.path, exc_info=cause)
             message = _MASKED
-            extensions = {"code": "INTERNAL", "requestId": request_id}
+            extensions = {"code": Code.INTERNAL.value, "requestId": request_id}
     return GraphQLError(
         message,
         nodes=error.nodes,

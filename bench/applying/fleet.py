@@ -74,9 +74,9 @@ async def _report(tx: Transaction, tenant_id: TenantId, batch: Sequence[tuple[Ma
         reports.append(HashReport(tenant_id, node_id, hashes))
         for name, content in inventory.contents.items():
             document = sections.as_json(sections.verify(name, hashes[name], content))
-            received.append(ReceivedSection(node_id, name, hashes[name], content, document))
+            received.append(ReceivedSection(tenant_id, node_id, name, hashes[name], content, document))
     await record_reports(tx, reports)
-    await store_sections(tx, tenant_id, received)
+    await store_sections(tx, received)
 
 
 def _hello(material: Material, state: NodeState) -> Hello:

@@ -5,9 +5,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from resolvers.group_commit import GroupCommit
+from domain.errors import Broken
+from resolvers.group_commit import Bounds, GroupCommit
+from tests.support.waiting import until
 
 Commit = GroupCommit[str, str]
+BOUNDS = Bounds(wait_seconds=0.02, entries_max=6, bytes_max=100, lanes=2)
 
 
 def _commit(written: list[list[str]], refuse: Callable[[str], Exception | None] = lambda _: None) -> Commit:
@@ -20,7 +23,7 @@ def _commit(written: list[list[str]], refuse: Callable[[str], Exception | None] 
                 raise error
         return [entry.upper() for entry in entries]
 
-    return GroupCommit(commit, lambda entry: entry[0], wait_seconds=0.02, entries_max=6)
+    return GroupCommit(commit, lambda entry: entry[0], bytes_of=len, bounds=BOUNDS)
 
 
 async def test_what_comes_together_is_written_together_and_each_gets_its_answers() -> None:
@@ -56,13 +59,67 @@ async def test_no_group_is_larger_than_one_request_may_be() -> None:
     assert written == [["a", "b", "c", "d"], ["e", "f", "g", "h"]]
 
 
-async def test_the_request_with_the_fault_fails_alone() -> None:
+async def test_a_group_is_bounded_by_its_bytes_and_what_is_larger_is_written_alone() -> None:
+    written: list[list[str]] = []
+    group = _commit(written)
+    entries = ["a" * 60, "b" * 40, "c" * 150, "d"]
+    await asyncio.gather(*(group.submit([entry]) for entry in entries))
+    assert [[entry[0] for entry in each] for each in written] == [["a", "b"], ["c"], ["d"]]
+
+
+async def test_the_entry_with_the_fault_fails_alone_also_in_its_own_request() -> None:
     written: list[list[str]] = []
     group = _commit(written, lambda entry: ValueError(entry) if entry == "b" else None)
-    answers = await asyncio.gather(*(group.submit([entry]) for entry in ("a", "b", "c")), return_exceptions=True)
-    assert [answers[0], answers[2]] == [["A"], ["C"]]
-    assert isinstance(answers[1], ValueError)
-    assert written == [["a", "b", "c"], ["a"], ["b"], ["c"]]
+    first, second = await asyncio.gather(group.submit(["a", "b"]), group.submit(["c", "d"]))
+    assert (first[0], second) == ("A", ["C", "D"])
+    assert isinstance(first[1], Broken)
+    assert written == [["a", "b", "c", "d"], ["a", "b"], ["a"], ["b"], ["c", "d"]]
+
+
+async def test_what_comes_while_all_lanes_are_busy_is_written_together_as_soon_as_one_is_free() -> None:
+    written: list[list[str]] = []
+    free = asyncio.Event()
+
+    async def commit(entries: Sequence[str]) -> list[str]:
+        written.append(list(entries))
+        await free.wait()
+        return list(entries)
+
+    group = GroupCommit(commit, lambda entry: entry[0], bounds=Bounds(wait_seconds=0, lanes=2))
+    submitted = []
+    for entry in ("a1", "b", "c", "d", "a2", "e"):
+        submitted.append(asyncio.create_task(group.submit([entry])))
+        await until(lambda: len(written) == min(2, len(submitted)))
+    await until(lambda: group.queued == 4)
+    assert written == [["a1"], ["b"]]
+    assert group.waited_seconds(asyncio.get_running_loop().time()) > 0
+    free.set()
+    await asyncio.gather(*submitted)
+    assert written == [["a1"], ["b"], ["c", "d", "a2", "e"]]
+    assert (group.queued, group.waited_seconds(1.0)) == (0, 0.0)
+
+
+async def test_a_key_that_is_being_written_holds_up_nobody_but_its_own() -> None:
+    written: list[list[str]] = []
+    hold = asyncio.Event()
+
+    async def commit(entries: Sequence[str]) -> list[str]:
+        written.append(list(entries))
+        if "a1" in entries:
+            await hold.wait()
+        return list(entries)
+
+    group = GroupCommit(commit, lambda entry: entry[0], bounds=BOUNDS)
+    first = asyncio.create_task(group.submit(["a1"]))
+    await until(lambda: len(written) == 1)
+    second = asyncio.create_task(group.submit(["a2", "x"]))
+    assert await group.submit(["b"]) == ["b"]
+    third = asyncio.create_task(group.submit(["x2"]))
+    assert await group.submit(["c"]) == ["c"]
+    assert [second.done(), third.done()] == [False, False]
+    hold.set()
+    await asyncio.gather(first, second, third)
+    assert [entry for group in written for entry in group if entry[0] in "ax"] == ["a1", "a2", "x", "x2"]
 
 
 async def test_a_moment_of_the_database_fails_all_and_is_not_tried_for_each() -> None:
