@@ -16,7 +16,7 @@ from domain.ids import NodeId, TenantId
 _TOLD: Final = ("inventoryStatus",)
 # Rows are locked in order of their ids, liveness before inventory: batches that name the same nodes take turns, and
 # an unchanged heartbeat locks no inventory row.
-_RECORD = f"""
+RECORD = f"""
 with input as (
     select * from unnest($1::text[], $2::text[], $3::jsonb[], $4::float8[]) as i (tenant_id, node_id, hashes, skew)
 ), alive as materialized (
@@ -214,7 +214,7 @@ async def record_reports(tx: Transaction, reports: Sequence[HashReport]) -> dict
     the node was unreachable or lost.
     """
     rows = await tx.fetch(
-        _RECORD,
+        RECORD,
         [report.tenant_id for report in reports],
         [report.node_id for report in reports],
         [dict(report.hashes) for report in reports],

@@ -1,0 +1,1 @@
+"""The parts of `bench/ingest.py`: reported nodes, this server that hears of them again, and the bare statements."""
