@@ -145,7 +145,11 @@ class Connections:
         # Held between single statements, by how they are planned: the pool's own way back makes a task, which costs
         # a small request a tenth of its time.
         self._held: dict[Planning, list[Lent]] = {planning: [] for planning in Planning}
-        self._waiting = 0
+        self._waiting: dict[object, float] = {}
+
+    def waited_seconds(self, now: float) -> float:
+        """Return for how long the first of those who wait for a connection has waited, by the event loop's clock."""
+        return now - next(iter(self._waiting.values())) if self._waiting else 0.0
 
     async def close(self) -> None:
         """Close every connection, waiting a little for those in use."""
@@ -198,11 +202,12 @@ class Connections:
         for other in Planning:
             if (held := self._take_held(other)) is not None:
                 return held
-        self._waiting += 1
+        waiter = object()
+        self._waiting[waiter] = asyncio.get_running_loop().time()
         try:
             return await self._pool.acquire(timeout=self.wait_seconds_max)
         finally:
-            self._waiting -= 1
+            del self._waiting[waiter]
 
     def _take_held(self, planning: Planning) -> "Lent | None":
         """Return a connection that is held; one that ended meanwhile has left the pool by itself."""

@@ -14,11 +14,13 @@ from db.database import Database, Reader, Transaction
 from db.replica import Replica, Source
 from db.replica_reader import ReplicaReader
 from domain.access import Permission, Principal
+from domain.admission import TurnedAway, Why, Work
 from domain.cursor import FeedCursor
 from domain.errors import Unauthenticated
 from domain.freshness import ANY, Freshness
 from domain.ids import TenantId
 from domain.pressure import THRESHOLDS, AllThresholds
+from resolvers.admission import Admission
 from resolvers.feed import Feed
 from resolvers.node_views import NodeViews
 from resolvers.places import Place
@@ -48,8 +50,11 @@ class Meter(Protocol):
     def source(self, source: Source) -> None:
         """Count a query by where it was read, in a process that has a replica."""
 
-    def exposition(self, *, subscribers: int, head: int) -> bytes:
-        """Return everything counted, for who scrapes it, with the feed's present state."""
+    def turned_away(self, work: Work, why: Why) -> None:
+        """Count an entry that was not let in."""
+
+    def exposition(self, *, subscribers: int, head: int, behind_seconds: float) -> bytes:
+        """Return everything counted, for who scrapes it, with the present state of feed and process."""
 
 
 class NoMeter:
@@ -64,7 +69,10 @@ class NoMeter:
     def source(self, source: Source) -> None:
         """Count nothing."""
 
-    def exposition(self, *, subscribers: int, head: int) -> bytes:  # noqa: ARG002 - a meter's signature
+    def turned_away(self, work: Work, why: Why) -> None:
+        """Count nothing."""
+
+    def exposition(self, *, subscribers: int, head: int, behind_seconds: float) -> bytes:  # noqa: ARG002 - a meter's signature
         """Return nothing."""
         return b""
 
@@ -87,6 +95,8 @@ class Services:
     """Where a host's pressure begins and ends."""
     results: SharedResults = field(default_factory=SharedResults)
     """What events' subscribers were sent lately."""
+    admission: Admission = field(default_factory=Admission)
+    """Who is let in."""
     replica: Replica | None = None
     """What queries may read from besides the database."""
 
@@ -112,7 +122,24 @@ class Context:
         """Return the tenant to work in; raises Unauthenticated or Forbidden. Every root field asks first."""
         if self.principal is None:
             raise Unauthenticated("no token: send `Authorization: Bearer TOKEN`")
-        return self.principal.require(permission)
+        tenant_id = self.principal.require(permission)
+        if permission is Permission.OPERATE:
+            with self._counted():
+                self.services.admission.shed(Work.CHANGE)
+        return tenant_id
+
+    def admit(self, work: Work, tenant_id: TenantId, node: str) -> None:
+        """Let an entry of a node in, which names itself by its id or its identity; raises TurnedAway."""
+        with self._counted():
+            self.services.admission.admit(work, tenant_id, node)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        try:
+            yield
+        except TurnedAway as refusal:
+            self.services.meter.turned_away(refusal.work, refusal.why)
+            raise
 
     @property
     def reader(self) -> Reader:

@@ -19,6 +19,7 @@ from db.nodes import Arrival, Hello, node_with, register
 from domain import sections
 from domain.acceptance import NO_CHECKS
 from domain.access import Permission
+from domain.admission import TurnedAway, Work
 from domain.certificate import checked_certificate
 from domain.errors import Broken, InvalidInput, InvalidSection, Refusal
 from domain.events import node_adopted
@@ -75,6 +76,7 @@ async def hello(
     """Open a session for the node with this identity, making the node at its first hello."""
     tenant_id = context.require(Permission.REPORT)
     _refuse_bad_texts(given)
+    context.admit(Work.HELLO, tenant_id, given.identity_key)
     said = reported_labels(labels or LabelsAtHello())
     reported = None if hashes is None else _known_hashes(hashes)
     arrival = Arrival(new_id("sess"), NodeId(new_id("node")), provision_state_at_join(checks=0))
@@ -112,8 +114,9 @@ async def record_hashes(context: Context, entries: Sequence[GivenReport]) -> lis
     for place, given in enumerate(entries):
         try:
             places.take(place, given.node_id)
-            hashes, skew = _known_hashes(given.hashes), skew_seconds(given.sent_at, now)
-            reports[place] = HashReport(tenant_id, NodeId(given.node_id), hashes, skew)
+            skew = skew_seconds(given.sent_at, now)
+            _admit_heartbeat(context, SignOfLife(tenant_id, NodeId(given.node_id), skew))
+            reports[place] = HashReport(tenant_id, NodeId(given.node_id), _known_hashes(given.hashes), skew)
         except Refusal as refusal:
             slots[place] = Slot(given.node_id, refusal=refusal)
     if reports:
@@ -133,6 +136,7 @@ async def ingest_sections(context: Context, entries: Sequence[tuple[str, Sequenc
     for place, (node_id, given) in enumerate(entries):
         try:
             places.take(place, node_id)
+            context.admit(Work.SECTIONS, tenant_id, node_id)
             received[place] = NodeSections(NodeId(node_id), _verified(tenant_id, NodeId(node_id), given))
         except Refusal as refusal:
             slots[place] = Slot(node_id, refusal=refusal)
@@ -142,6 +146,15 @@ async def ingest_sections(context: Context, entries: Sequence[tuple[str, Sequenc
         for (place, entry), names in zip(received.items(), stored, strict=True):
             slots[place] = answer(entry.node_id, names)
     return in_order(slots)
+
+
+def _admit_heartbeat(context: Context, sign: SignOfLife) -> None:
+    try:
+        context.admit(Work.HEARTBEAT, sign.tenant_id, sign.node_id)
+    except TurnedAway:
+        # Our refusal is no silence of the node's.
+        context.services.reports.late_signs.note(sign)
+        raise
 
 
 def _verified(tenant_id: TenantId, node_id: NodeId, given: Sequence[GivenSection]) -> tuple[ReceivedSection, ...]:

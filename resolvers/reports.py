@@ -17,6 +17,7 @@ from domain.fault_intake import ToldFault, record
 from domain.ids import NodeId
 from domain.standing import Changed, Standing, Statement, take
 from resolvers.group_commit import Bounds, GroupCommit
+from resolvers.late_signs import LateSigns
 from resolvers.slots import SECTIONS_MAX
 
 _SECTIONS: Final = Bounds(entries_max=SECTIONS_MAX)
@@ -60,6 +61,8 @@ class Reports:
     """Answers the generation of the node's desired state, None where the tenant has no such node."""
     sections: GroupCommit[NodeSections, list[str] | None]
     """Answers the names stored, None where the tenant has no such node."""
+    late_signs: LateSigns
+    """Of heartbeats that were turned away."""
 
     @classmethod
     def to(cls, database: Database, now: Callable[[], datetime]) -> Self:
@@ -88,10 +91,17 @@ class Reports:
             database.inventory_pending.set()
             return [stored.get(entry.node_id) for entry in entries]
 
+        async def hear_late(signs: Sequence[SignOfLife]) -> None:
+            async with database.transaction() as tx:
+                heard = await hear(tx, signs)
+            if any(row.is_back for row in heard):
+                database.heard_again.set()
+
         return cls(
             GroupCommit(record, _node_of),
             GroupCommit(hear_all, _node_of),
             GroupCommit(store, _node_of, bytes_of=lambda entry: entry.bytes, bounds=_SECTIONS),
+            LateSigns(hear_late),
         )
 
 

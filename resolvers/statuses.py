@@ -7,6 +7,7 @@ from typing import Final
 
 from db.liveness import SignOfLife
 from domain.access import Permission
+from domain.admission import Work
 from domain.conditions import Observed
 from domain.daemon_conditions import DaemonStatement, not_the_daemons, repeated
 from domain.errors import Broken, InvalidInput, Refusal
@@ -58,6 +59,7 @@ async def report_statuses(context: Context, entries: Sequence[GivenStatus]) -> l
     for place, given in enumerate(entries):
         try:
             places.take(place, given.node_id)
+            context.admit(Work.STATUS, tenant_id, given.node_id)
             sign = SignOfLife(tenant_id, NodeId(given.node_id), skew_seconds(given.sent_at, now))
             reports[place] = StatusReport(
                 sign, _statements(given, thresholds), _faults(given), given.observed_generation

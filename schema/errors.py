@@ -6,7 +6,7 @@ import structlog
 from graphql import GraphQLError
 
 from db.connections import TRANSIENT
-from domain.errors import Code, Refusal
+from domain.errors import Code, RateLimited, Refusal
 from resolvers.context import Context
 
 _log = structlog.get_logger("graphql")
@@ -20,8 +20,10 @@ def translated(error: GraphQLError, context: Context | None) -> GraphQLError:
     while isinstance(cause, GraphQLError) and cause.original_error is not None:
         cause = cause.original_error
     match cause:
+        case RateLimited(code=code, message=message, retry_after_seconds=seconds):
+            extensions: dict[str, Any] = {"code": code.value, "retryAfterSeconds": seconds, "requestId": request_id}
         case Refusal(code=code, message=message):
-            extensions: dict[str, Any] = {"code": code.value, "requestId": request_id}
+            extensions = {"code": code.value, "requestId": request_id}
         case _ if isinstance(cause, TRANSIENT):
             _log.warning("the database is away", request_id=request_id, path=error.path, error=repr(cause))
             message = "the database is away for the moment; try again"

@@ -1,5 +1,6 @@
 """The application: everything put together around one database."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -11,9 +12,12 @@ from starlette.routing import Route, WebSocketRoute
 from db.database import Database
 from db.hints import Hints
 from db.replica import Replica
+from domain.admission import Rates
 from domain.pressure import THRESHOLDS, AllThresholds
+from resolvers.admission import Admission
 from resolvers.context import Services
 from resolvers.feed import Feed
+from resolvers.lateness import LoopLag, behind
 from resolvers.node_views import NodeViews
 from resolvers.reports import Reports
 from resolvers.streams import Streams
@@ -38,30 +42,36 @@ def utc_now() -> datetime:
 
 
 @asynccontextmanager
-async def open_services(
+async def open_services(  # noqa: PLR0913 - what a process is made of
     database: Database,
     hints: Hints,
     *,
     compiled_reads: bool = True,
     pressure_thresholds: AllThresholds = THRESHOLDS,
     replica: Replica | None = None,
+    rates: Rates | None = None,
 ) -> AsyncIterator[Services]:
-    """Make the process's services."""
+    """Make the process's services, which watch how far behind it is while the block lasts."""
     feed = Feed(database, hints)
     await feed.start()
-    reports = Reports.to(database, utc_now)
-    yield Services(
-        database,
-        feed,
-        utc_now,
-        reports,
-        Streams(feed),
-        NodeViews(database, feed),
-        compiled_reads,
-        Metrics(),
-        pressure_thresholds=pressure_thresholds,
-        replica=replica,
-    )
+    reports, lag = Reports.to(database, utc_now), LoopLag()
+    watching = asyncio.create_task(lag.run())
+    try:
+        yield Services(
+            database,
+            feed,
+            utc_now,
+            reports,
+            Streams(feed),
+            NodeViews(database, feed),
+            compiled_reads,
+            Metrics(),
+            pressure_thresholds=pressure_thresholds,
+            admission=Admission(rates, behind(lag, database, reports)),
+            replica=replica,
+        )
+    finally:
+        watching.cancel()
 
 
 def application(services: Services, settings: Settings) -> Starlette:

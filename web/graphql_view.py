@@ -1,6 +1,7 @@
 """GraphQL over HTTP and, by `web.sockets`, WebSocket: authentication, one context per request or socket."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from datetime import timedelta
@@ -71,7 +72,7 @@ class GraphQLView(GraphQL[Context, None]):
     async def run(self, request: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - Strawberry's signature
         """Answer a request; one that cannot be executed gets its status and a GraphQL error with its code."""
         try:
-            return await super().run(request, *args, **kwargs)
+            answer = await super().run(request, *args, **kwargs)
         except InvalidInput as refusal:
             return _error(request, 400, refusal.code, refusal.message, {})
         except Refusal as refusal:
@@ -85,6 +86,19 @@ class GraphQLView(GraphQL[Context, None]):
             return self._document_refused(request, refused)
         except HTTPException as refusal:
             return _error(request, refusal.status_code, Code.INVALID_INPUT, refusal.reason, {})
+        retry_after = getattr(request.state, "retry_after_seconds", None)
+        if retry_after is not None and isinstance(answer, Response):
+            answer.status_code = 429
+            answer.headers["Retry-After"] = str(math.ceil(retry_after))
+        return answer
+
+    async def process_result(self, request: Request, result: ExecutionResult) -> GraphQLHTTPResponse:
+        """Turn a result into what is sent, and note when all of it was refused for now."""
+        errors = result.errors or []
+        waits = [wait for each in errors if (wait := (each.extensions or {}).get("retryAfterSeconds")) is not None]
+        if result.data is None and waits and len(waits) == len(errors):
+            request.state.retry_after_seconds = max(waits)
+        return await super().process_result(request, result)
 
     async def parse_http_body(self, request: AsyncHTTPRequestAdapter) -> GraphQLRequestData | list[GraphQLRequestData]:
         """Read what to execute, after `get_context` has authenticated; Strawberry's own reads no `documentId`."""

@@ -38,7 +38,11 @@ def health_routes(services: Services, authentication: Authentication) -> list[Ro
             principal.require(Permission.READ)
         except Refusal as refusal:
             return JSONResponse({"error": refusal.message}, 401, headers={"WWW-Authenticate": "Bearer"})
-        text = services.meter.exposition(subscribers=services.feed.subscribers, head=services.feed.head)
+        text = services.meter.exposition(
+            subscribers=services.feed.subscribers,
+            head=services.feed.head,
+            behind_seconds=services.admission.behind_seconds(),
+        )
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", expose)]

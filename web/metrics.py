@@ -13,6 +13,7 @@ from prometheus_client import (
 )
 
 from db.replica import Source
+from domain.admission import Why, Work
 from resolvers.context import Entrance
 
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -45,6 +46,18 @@ class Metrics:
             "fleetgraph_reads",
             "Reads by the field that asked, and whether they were compiled or executed field by field.",
             ["field", "way"],
+            registry=self.registry,
+        )
+        turned_away = Counter(
+            "fleetgraph_turned_away",
+            "Reports and changes that were not let in (RATE_LIMITED), by kind of work and why.",
+            ["work", "reason"],
+            registry=self.registry,
+        )
+        self._turned_away = {(work, why): turned_away.labels(work.value, why.value) for work in Work for why in Why}
+        self._behind = Gauge(
+            "fleetgraph_behind_seconds",
+            "How far behind the process is with its work; from 1 second on some of it is turned away.",
             registry=self.registry,
         )
         # Bound once: a bound logger whose level is off costs nothing.
@@ -86,8 +99,13 @@ class Metrics:
         """Count a query by where it was read; the primary is a fallback when the query did not ask for it."""
         self._sources[source].inc()
 
-    def exposition(self, *, subscribers: int, head: int) -> bytes:
-        """Return everything in Prometheus's text format, with the feed's present state."""
+    def turned_away(self, work: Work, why: Why) -> None:
+        """Count an entry that was not let in."""
+        self._turned_away[work, why].inc()
+
+    def exposition(self, *, subscribers: int, head: int, behind_seconds: float) -> bytes:
+        """Return everything in Prometheus's text format, with the present state of feed and process."""
+        self._behind.set(behind_seconds)
         self._subscribers.set(subscribers)
         self._head.set(head)
         return generate_latest(self.registry)

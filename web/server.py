@@ -233,6 +233,7 @@ async def serving(
                     compiled_reads=settings.compiled_reads,
                     pressure_thresholds=settings.pressure_thresholds,
                     replica=replica,
+                    rates=settings.rates,
                 )
             )
             await stack.enter_async_context(background(services.feed.run(), *([replica.run()] if replica else [])))

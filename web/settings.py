@@ -8,9 +8,13 @@ from typing import Any, Literal
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from domain.admission import Rate, Rates
 from domain.liveness import LOST_SECONDS, UNREACHABLE_SECONDS
 from domain.node import LEASE_SECONDS
 from domain.pressure import THRESHOLDS, AllThresholds, Pressure, Thresholds
+from resolvers.slots import REPORTS_MAX
+
+_NODE_BURST_SECONDS = 10
 
 
 def _thresholds(pressure: Pressure, what: str) -> Any:  # noqa: ANN401 - as pydantic has it
@@ -102,6 +106,17 @@ class Settings(BaseSettings):
     compiled_reads: bool = Field(
         default=True, description="Compile reads to SQL; false executes every field in Python, for comparison."
     )
+    node_rate: float = Field(
+        default=5,
+        ge=0,
+        description="Reports a second that each process takes of one node, and ten times as many at once; 0: no limit.",
+    )
+    tenant_rate: float = Field(
+        default=20_000,
+        ge=0,
+        description="Reports a second that each process takes of one tenant's nodes, and as many at once but at least "
+        f"{REPORTS_MAX:,}; 0: no limit.",
+    )
     pool_size: int = Field(default=16, ge=2, le=200, description="Database connections of one process.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="debug, info, warning or error."
@@ -111,6 +126,12 @@ class Settings(BaseSettings):
     @classmethod
     def _readable(cls, text: str) -> str:
         return str(Thresholds.read(text))
+
+    @property
+    def rates(self) -> Rates:
+        """How often nodes and tenants may report."""
+        node, tenant = self.node_rate, self.tenant_rate
+        return Rates(Rate(node, _NODE_BURST_SECONDS * node), Rate(tenant, max(tenant, REPORTS_MAX)))
 
     @property
     def pressure_thresholds(self) -> AllThresholds:
