@@ -25,11 +25,10 @@ _log = structlog.get_logger("late signs")
 class LateSigns:
     """What is noted is written within `wait_seconds`, or when the database is back."""
 
-    def __init__(
-        self, hear: Callable[[Sequence[SignOfLife]], Awaitable[object]], wait_seconds: float = WAIT_SECONDS
-    ) -> None:
+    wait_seconds: float = WAIT_SECONDS
+
+    def __init__(self, hear: Callable[[Sequence[SignOfLife]], Awaitable[object]]) -> None:
         self._hear = hear
-        self._wait_seconds = wait_seconds
         self._signs: dict[tuple[TenantId, NodeId], SignOfLife] = {}
         self._writing: asyncio.Task[None] | None = None
 
@@ -43,7 +42,7 @@ class LateSigns:
     async def _write(self) -> None:
         try:
             while self._signs:
-                await asyncio.sleep(self._wait_seconds)
+                await asyncio.sleep(self.wait_seconds)
                 await self._write_all()
         finally:
             self._writing = None

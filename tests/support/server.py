@@ -23,6 +23,7 @@ from reconcilers.conflicts import conflicts
 from reconcilers.inventory import inventory
 from reconcilers.loop import run
 from reconcilers.relay import relay
+from resolvers.admission import Admission
 from resolvers.context import Meter, Services
 from web.app import application, open_services, utc_now
 from web.authentication import issue_token
@@ -91,10 +92,11 @@ async def running_server(
     compiled_reads: bool = True,
     meter: Meter | None = None,
     replica: Replica | None = None,
+    admission: Admission | None = None,
 ) -> AsyncIterator[RunningServer]:
     hints = Hints("memory://")
     async with open_services(database, hints, compiled_reads=compiled_reads, replica=replica) as opened:
-        services = replace(opened, meter=meter or opened.meter)
+        services = replace(opened, meter=meter or opened.meter, admission=admission or opened.admission)
         app = application(services, Settings())
         transport = httpx.ASGITransport(app)
         loops = [relay(database, hints)] if reconcile or relayed else []
