@@ -64,6 +64,7 @@ from agent.logs import configure_logs
 from agent.loop import HEARTBEAT_SECONDS, Agent, Timing
 from agent.recorded import RecordedHost, complete_capture, read_capture, read_smi_file
 from agent.report import Reported, report_once
+from agent.retry import SPREAD_SECONDS
 from agent.signals import together, until_signalled
 from agent.simulator.command import simulate
 from agent.status import StatusReporter
@@ -159,6 +160,12 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     interval: Annotated[
         float, typer.Option("--interval", metavar="SECONDS", min=0.1, max=3600, help="About how often to be heard.")
     ] = HEARTBEAT_SECONDS,
+    spread: Annotated[
+        float,
+        typer.Option(
+            "--spread", metavar="SECONDS", min=0, help="Over how long agents that start at one moment say hello."
+        ),
+    ] = SPREAD_SECONDS,
     state_dir: StateDirOption = None,
     image_dir: ImageDirsOption = None,
     weights_dir: WeightsDirsOption = None,
@@ -179,7 +186,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         programs = programs_of(reboot_command, gpu_reset_command, command_seconds)
         said = _Said(hostname, management_address, labels_of(label) or (), identity_certificate, kinds_of(programs))
         machine = _this_machine(identity_key, state_dir, options, said)
-        work = _Work(Timing(heartbeat=interval), programs, state_dir_or_default(state_dir), kernel_log)
+        work = _Work(Timing(heartbeat=interval, spread=spread), programs, state_dir_or_default(state_dir), kernel_log)
         asyncio.run(_run(target, machine, work))
 
 

@@ -240,7 +240,9 @@ def _refusal(error: _GraphqlError) -> Refused:
     message = error.message[:_SHOWN_MAX]
     if code is Code.UNAUTHENTICATED:
         return Refused(f"the server does not take this token: {message}", code)
-    return Refused(message if code else f"the server failed: {message}", code)
+    seconds = error.extensions.get("retryAfterSeconds")
+    told = float(seconds) if isinstance(seconds, int | float) else None
+    return Refused(message if code else f"the server failed: {message}", code, told)
 
 
 def _slot_each(answers: tuple[T, ...], entries: Sequence[object]) -> tuple[T, ...]:

@@ -28,9 +28,10 @@ class NotFleetgraph(AgentFailure):
 class Refused(AgentFailure):
     """The server answered and declined; without a code of ours it was a fault of the server, which may pass."""
 
-    def __init__(self, message: str, code: Code | None) -> None:
+    def __init__(self, message: str, code: Code | None, retry_after_seconds: float | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.retry_after_seconds = retry_after_seconds
         self.transient = code in {None, Code.INTERNAL, Code.RATE_LIMITED, Code.UNAVAILABLE}
 
 

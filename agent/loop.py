@@ -15,7 +15,7 @@ from agent.client import Client
 from agent.failures import AgentFailure, Refused
 from agent.inventory import Inventory
 from agent.report import introduce, refused_slot, send_sections
-from agent.retry import backoff_seconds
+from agent.retry import SPREAD_SECONDS, Backoff, Spread
 from agent.threads import in_thread
 from agent.watch import Fingerprint
 from agent.wire import HashReport, Hello
@@ -58,6 +58,8 @@ class Timing:
     rescan: float = RESCAN_SECONDS
     settle: float = SETTLE_SECONDS
     retry_incomplete: float = RETRY_INCOMPLETE_SECONDS
+    spread: float = SPREAD_SECONDS
+    """Over how long agents that start at one moment say hello; never longer than between heartbeats."""
     clock: Callable[[], float] = monotonic
     now: Callable[[], datetime] = _utc_now
     fraction: Callable[[], float] = random.random
@@ -65,6 +67,14 @@ class Timing:
     def jittered(self, seconds: float) -> float:
         """Return about `seconds`, so that the agents of a fleet spread out."""
         return seconds * (1 - _JITTER + 2 * _JITTER * self.fraction())
+
+    def first_contact(self) -> float:
+        """Return how long after its start this agent says hello."""
+        return self.fraction() * min(self.spread, self.heartbeat)
+
+    def backoff(self) -> Backoff:
+        """Return the waits after failures of something that all agents of a fleet do."""
+        return Backoff(self.fraction, Spread(first_seconds=min(SPREAD_SECONDS, self.heartbeat)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +118,22 @@ class Agent:
     async def run(self) -> None:
         """Report for ever. Raises Refused when the very first hello is: then the token or the identity is wrong."""
         session: _Session | None = None
-        failures = 0
+        backoff = self._timing.backoff()
         try:
+            # What was collected while it waited for its turn is what it says hello with.
+            self._picture, _ = await asyncio.gather(self._collect(0), asyncio.sleep(self._timing.first_contact()))
             while True:
                 try:
                     session = await (self._open() if session is None else self._beat(session))
-                    failures = 0
+                    backoff.succeeded()
                     pause = self._timing.jittered(session.heartbeat)
                 except AgentFailure as failure:
                     if not self._welcomed and isinstance(failure, Refused) and failure.code in _NO_ENTRY:
                         raise
-                    session = None
-                    failures += 1
-                    pause = backoff_seconds(failures, self._timing.fraction())
-                    _log.warning("no session", reason=str(failure), retry_seconds=round(pause, 1))
+                    # A server that was away still knows the session: a heartbeat costs it less than a hello.
+                    session = session if failure.transient else None
+                    pause = backoff.seconds(failure)
+                    _log.warning("not heard", reason=str(failure), retry_seconds=round(pause, 1))
                 await self._pause(pause)
         finally:
             if self._collection is not None:
@@ -148,8 +160,8 @@ class Agent:
         self.node_id = greeting.node.id
         heartbeat = min(self._timing.heartbeat, greeting.lease_seconds / _LEASE_SHARE)
         _log.info("session opened", node_id=greeting.node.id, session_id=greeting.session_id)
-        await self._send(greeting.node.id, picture.inventory, greeting.request_sections)
-        self._settle(picture)
+        if await self._send(greeting.node.id, picture.inventory, greeting.request_sections):
+            self._settle(picture)
         self.session_id, self.generation = greeting.session_id, greeting.node.generation
         self._greeted.set()
         return _Session(greeting.node.id, hello, heartbeat)
@@ -161,8 +173,8 @@ class Agent:
         (answer,) = await self._client.record_hashes([report])
         if answer.error is not None:
             raise refused_slot(answer.error)
-        await self._send(session.node_id, inventory, answer.request_sections)
-        self._settle(picture)
+        if await self._send(session.node_id, inventory, answer.request_sections):
+            self._settle(picture)
         if (await in_thread(self._host.hello)) != session.hello:
             return await self._open()  # another boot, as after a container was frozen and moved
         return session
@@ -198,19 +210,24 @@ class Agent:
         _log.info("inventory collected", digest=inventory.digest, complete=inventory.complete)
         return _Picture(inventory, fingerprint, timing.clock() + seconds, asked)
 
-    async def _send(self, node_id: str, inventory: Inventory, names: Sequence[str]) -> None:
+    async def _send(self, node_id: str, inventory: Inventory, names: Sequence[str]) -> bool:
+        """Send what the server asks for; False when it takes nothing now, and asks again with a later heartbeat."""
         if not names or inventory.digest == self._refused_digest:
-            return
+            return True
         try:
             await send_sections(self._client, node_id, inventory, names)
         except Refused as refusal:
+            if refusal.code is Code.RATE_LIMITED:
+                _log.info("sections wait", reason=str(refusal))
+                return False
             if refusal.code is not Code.INVALID_INPUT:
                 raise
             # The same bytes will not be taken a second time; the heartbeats go on until there are others.
             self._refused_digest = inventory.digest
             _log.error("inventory refused", reason=str(refusal))
-            return
+            return True
         _log.info("sections sent", node_id=node_id, sections=list(names))
+        return True
 
     def _settle(self, picture: _Picture) -> None:
         """Tell who waits that the server has the inventory, or does not take it."""

@@ -118,4 +118,5 @@ def judge(node_id: str, status: NodeStatus, digest: str) -> Reported | Waiting |
 
 def refused_slot(error: SlotError) -> Refused:
     """Turn the error of a batch's slot into the failure it is."""
-    return Refused(error.message, Code(error.code) if error.code in set(Code) else None)
+    code = Code(error.code) if error.code in set(Code) else None
+    return Refused(error.message, code, error.retry_after_seconds)

@@ -8,13 +8,12 @@ import structlog
 from msgspec.structs import replace
 
 from agent.client import Client
-from agent.failures import AgentFailure
+from agent.failures import AgentFailure, Refused
 from agent.inventory import Inventory
 from agent.kernel.log import FaultLog
 from agent.kernel.told import reported_xid
 from agent.loop import Agent, Timing
 from agent.report import refused_slot
-from agent.retry import backoff_seconds
 from agent.threads import in_thread
 from agent.vitals import Vitals
 from agent.wire_status import StatusReport
@@ -68,23 +67,31 @@ class StatusReporter:
 
     async def run(self) -> None:
         """Report for ever."""
-        failures = 0
+        backoff = self._timing.backoff()
         while True:
             self._news.clear()
-            pause = self._beat_seconds
+            pause, told_to_wait = self._beat_seconds, False
             try:
                 pause = await self._turn()
-                failures, self._told_of = 0, None
+                self._told_of = None
+                backoff.succeeded()
             except AgentFailure as failure:
-                failures += 1
-                pause = backoff_seconds(failures, self._timing.fraction())
+                pause = backoff.seconds(failure)
+                told_to_wait = isinstance(failure, Refused) and failure.retry_after_seconds is not None
                 if str(failure) != self._told_of:
                     self._told_of = str(failure)
                     _log.warning("status reports wait", reason=str(failure))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._news.wait()
+            await self._rest(pause, waking=not told_to_wait)
             await asyncio.sleep(self._join_seconds)
+
+    async def _rest(self, seconds: float, *, waking: bool) -> None:
+        """Wait, or, unless the server said how long, until there is news."""
+        if not waking:
+            await asyncio.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
 
     async def _turn(self) -> float:
         """Report what there is to say, and return how long nothing more has to be."""

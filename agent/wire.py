@@ -15,15 +15,17 @@ ENTRIES_MAX: Final = 200
 BODY_BYTES_MAX: Final = 24 * 1024 * 1024
 """The server takes 32 MiB; the rest is for the document and what JSON adds."""
 
+SLOT_REFUSAL: Final = """
+fragment Refusal on SlotError { code message section place retryAfterSeconds }"""
 HELLO: Final = """mutation Hello($input: HelloInput!) {
   hello(input: $input) { node { id generation } sessionId requestSections leaseSeconds }
 }"""
-RECORD_HASHES: Final = """mutation RecordInventoryHashes($entries: [HashReportInput!]!) {
-  recordInventoryHashes(entries: $entries) { nodeId requestSections error { code message section place } }
-}"""
-INGEST: Final = """mutation IngestSections($entries: [SectionsInput!]!) {
-  ingestSections(entries: $entries) { nodeId stored error { code message section place } }
-}"""
+RECORD_HASHES: Final = f"""mutation RecordInventoryHashes($entries: [HashReportInput!]!) {{
+  recordInventoryHashes(entries: $entries) {{ nodeId requestSections error {{ ...Refusal }} }}
+}}{SLOT_REFUSAL}"""
+INGEST: Final = f"""mutation IngestSections($entries: [SectionsInput!]!) {{
+  ingestSections(entries: $entries) {{ nodeId stored error {{ ...Refusal }} }}
+}}{SLOT_REFUSAL}"""
 _COMMAND_FIELDS: Final = "id sequence kind payload state"
 TAKE_COMMANDS: Final = f"""mutation TakeCommands($nodeId: ID!) {{
   takeCommands(nodeId: $nodeId) {{ {_COMMAND_FIELDS} }}
@@ -137,6 +139,7 @@ class SlotError(Message, frozen=True):
     message: str
     section: str | None = None
     place: str | None = None
+    retry_after_seconds: float | None = None
 
 
 class HashAnswer(Message, frozen=True):

@@ -7,11 +7,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from agent.wire import Message, SlotError
+from agent.wire import SLOT_REFUSAL, Message, SlotError
 
-REPORT_STATUS: Final = """mutation ReportStatus($entries: [StatusInput!]!) {
-  reportStatus(entries: $entries) { nodeId ignoredConditions generation error { code message section place } }
-}"""
+REPORT_STATUS: Final = f"""mutation ReportStatus($entries: [StatusInput!]!) {{
+  reportStatus(entries: $entries) {{ nodeId ignoredConditions generation error {{ ...Refusal }} }}
+}}{SLOT_REFUSAL}"""
 
 
 class XidKind(StrEnum):

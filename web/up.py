@@ -37,7 +37,7 @@ async def up(settings: Settings, *, demo: bool) -> None:
         greet(address, sign_in)
         reach = ["--server", address, "--token-file", str(token_file)]
         # The agent keeps its state where `fleetgraph-agent once` does: this machine is one node, however it reports.
-        await stack.enter_async_context(child("agent", "run", *reach, stop=stop))
+        await stack.enter_async_context(child("agent", "run", *reach, "--spread", "0", stop=stop))
         if demo:
             operator_file = settings.data_dir / "demo-operator.token"
             await local_token(database, operator_file, Role.OPERATOR, utc_now())

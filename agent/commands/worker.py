@@ -17,7 +17,6 @@ from agent.commands.handlers import Handler, failed, succeeded
 from agent.commands.ledger import Entry, Ledger, Phase
 from agent.failures import AgentFailure, Refused
 from agent.loop import Timing
-from agent.retry import backoff_seconds
 from agent.wire import Command, CommandRef, CommandResult, CommandStart, CommandState
 from domain.command_kinds import KINDS, NODE_REBOOT, UNSUPPORTED
 from domain.errors import Code, InvalidInput
@@ -67,33 +66,34 @@ class CommandWorker:
             tasks.create_task(self._listen())
 
     async def _work(self) -> None:
-        failures = 0
+        backoff = self._timing.backoff()
         while True:
             self._wake.clear()
             pause = self._timing.jittered(self._poll_seconds)
             try:
                 await self._once(await self._joined())
-                failures, self._told_of = 0, None
+                self._told_of = None
+                backoff.succeeded()
             except AgentFailure as failure:
-                failures += 1
-                pause = backoff_seconds(failures, self._timing.fraction())
+                pause = backoff.seconds(failure)
                 self._say("commands wait", failure)
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
 
     async def _listen(self) -> None:
-        failures = 0
+        backoff = self._timing.backoff()
         while True:
+            failed_by: AgentFailure | None = None
             node_id = await self._joined()
             try:
                 async for _ in self._client.follow_commands(node_id):
-                    failures = 0
+                    backoff.succeeded()
                     self._wake.set()
             except AgentFailure as failure:
+                failed_by = failure
                 self._say("commands are asked for only now and then", failure)
-            failures += 1
-            await asyncio.sleep(backoff_seconds(failures, self._timing.fraction()))
+            await asyncio.sleep(backoff.seconds(failed_by))
 
     async def _joined(self) -> str:
         while (node_id := self._node_id()) is None:  # noqa: ASYNC110 - the session has no event of its own

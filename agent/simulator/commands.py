@@ -16,7 +16,7 @@ import structlog
 
 from agent.commands.handlers import failed, succeeded
 from agent.failures import AgentFailure, Refused
-from agent.retry import backoff_seconds
+from agent.retry import ALONE, Backoff
 from agent.simulator.client import TAKEN_AT_ONCE_MAX, FleetClient
 from agent.simulator.fleet import Fleet, Pace, in_groups
 from agent.simulator.gpus import gpu_uuid, gpus_section
@@ -68,11 +68,12 @@ class Commands:
 
     async def _listen(self) -> None:
         after: str | None = None
-        failures = 0
+        backoff = Backoff(self._pace.fraction, ALONE)
         while True:
             try:
                 async for cursor, node_id in self._client.follow_fleet_commands(after):
-                    after, failures = cursor, 0
+                    after = cursor
+                    backoff.succeeded()
                     if node_id is not None and (index := self._fleet.index_of(node_id)) is not None:
                         self._due.add(index)
                         self._wake.set()
@@ -80,8 +81,7 @@ class Commands:
                 # A cursor that is too old is refused; what is missed then the poll finds, where a node is not well.
                 after = after if failure.transient else None
                 _log.info("commands are asked for only now and then", reason=str(failure))
-            failures += 1
-            await self._pace.sleep(backoff_seconds(failures, self._pace.fraction()))
+            await self._pace.sleep(backoff.seconds())
 
     async def _taken(self) -> list[tuple[int, Sequence[Command]]]:
         """Take what nodes that may have something to do are to do; a node that is down or busy is asked for later."""

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Final, assert_never
 
 from agent.failures import AgentFailure
-from agent.retry import backoff_seconds
+from agent.retry import ALONE, Backoff
 from agent.simulator.fleet import Fleet, Pace
 from agent.simulator.gpus import gpu_uuid
 from agent.simulator.node import Change
@@ -77,18 +77,18 @@ class Demo:
         """Print what the server makes of it."""
         node_ids = self._ids([*self._cast.training, *self._cast.hosts])
         after: str | None = begun
-        failures = 0
+        backoff = Backoff(self._pace.fraction, ALONE)
         while True:
             try:
                 async for told in self._operator.follow(node_ids, after):
-                    after, failures = told.cursor, 0
+                    after = told.cursor
+                    backoff.succeeded()
                     if told.is_of_interest:
                         self._say(f"  server: {told}")
             except AgentFailure as failure:
                 self._say(f"the server's events are waited for: {failure}")
                 after = after if failure.transient else None
-            failures += 1
-            await self._pace.sleep(backoff_seconds(failures, self._pace.fraction()))
+            await self._pace.sleep(backoff.seconds())
 
     def _ids(self, indexes: Iterable[int]) -> list[str]:
         return [self._fleet.node(index).node_id for index in indexes]

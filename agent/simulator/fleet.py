@@ -5,7 +5,6 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from itertools import islice
 from time import monotonic
 from typing import Final, TypeVar
@@ -15,12 +14,12 @@ from msgspec.structs import replace
 
 from agent.batches import in_batches
 from agent.client import REQUESTS_AT_ONCE_MAX, Client
-from agent.failures import NotApplied
+from agent.failures import NotApplied, Refused
 from agent.introduction import introduction
 from agent.inventory import Inventory, inventory_of
 from agent.parallel import in_parallel
 from agent.report import ApplyFailed, Reported, Waiting, introduce, judge, refused_slot
-from agent.retry import persist
+from agent.retry import ALONE, Backoff, persist
 from agent.simulator.changes import changes
 from agent.simulator.material import Material
 from agent.simulator.node import Change, ChangeKind, NodeState, applied, boot_id, first_state, hostname, identity_key
@@ -28,11 +27,12 @@ from agent.simulator.progress import Meter
 from agent.simulator.sections import sections_of
 from agent.simulator.status import status_of
 from agent.simulator.troubles import Trouble
-from agent.wire import HashReport, Hello, SectionHash, Sections
-from agent.wire_status import StatusReport
+from agent.wire import HashAnswer, HashReport, Hello, IngestAnswer, SectionHash, Sections
+from agent.wire_status import StatusAnswer, StatusReport
 from domain.errors import Code
 
 T = TypeVar("T")
+A = TypeVar("A", HashAnswer, IngestAnswer, StatusAnswer)
 
 CHUNK: Final = 50
 STATUSES_AT_ONCE: Final = 40
@@ -184,7 +184,7 @@ class Fleet:
             if names
         )
         for batch in in_batches(entries):
-            for answer in await self.persist(partial(self._client.ingest, batch)):
+            for answer in await self._all_taken(self._client.ingest, batch):
                 if answer.error is not None:
                     raise refused_slot(answer.error)
                 self._sections_sent += len(answer.stored)
@@ -251,7 +251,7 @@ class Fleet:
         for group in in_groups(states, HEARTBEAT_BATCH):
             now = self._pace.now()
             entries = [self._status(state, now) for state in group]
-            for answer in await self.persist(partial(self._client.report_status, entries)):
+            for answer in await self._all_taken(self._client.report_status, entries):
                 if answer.error is not None and answer.error.code != Code.NOT_FOUND:
                     raise refused_slot(answer.error)
 
@@ -261,7 +261,7 @@ class Fleet:
             return
         nodes = [self._in_state(state) for state in states]
         entries = [HashReport(node_id=node.node_id, hashes=node.hashes) for node in nodes]
-        answers = await self.persist(lambda: self._client.record_hashes(entries))
+        answers = await self._all_taken(self._client.record_hashes, entries)
         pairs = list(zip(nodes, answers, strict=True))
         for _, answer in pairs:
             if answer.error is not None and answer.error.code != Code.NOT_FOUND:
@@ -306,6 +306,24 @@ class Fleet:
         material = self.material(state.index)
         return introduction(identity_key(material), hostname=hostname(state.index), boot_id=self.boot_id(state))
 
+    async def _all_taken(self, send: Callable[[Sequence[T]], Awaitable[Sequence[A]]], entries: Sequence[T]) -> list[A]:
+        """Send entries, those that were turned away for now again; returns their answers in order."""
+        answers: dict[int, A] = {}
+
+        async def send_rest() -> None:
+            rest = [place for place in range(len(entries)) if place not in answers]
+            refusal: Refused | None = None
+            for place, answer in zip(rest, await send([entries[place] for place in rest]), strict=True):
+                if answer.error is not None and answer.error.code == Code.RATE_LIMITED:
+                    refusal = refused_slot(answer.error)
+                else:
+                    answers[place] = answer
+            if refusal is not None:
+                raise refusal
+
+        await self.persist(send_rest)
+        return [answers[place] for place in range(len(entries))]
+
     async def persist(self, call: Callable[[], Awaitable[T]]) -> T:
         """Repeat a call that failed for now, for `PATIENCE_SECONDS` at most."""
         # Who was never heard is told at once that the server is not there; who was, outlives a restart of it.
@@ -315,7 +333,7 @@ class Fleet:
             seconds_max=PATIENCE_SECONDS if self._heard else 0,
             clock=pace.clock,
             sleep=pace.sleep,
-            fraction=pace.fraction,
+            backoff=Backoff(pace.fraction, ALONE),
         )
 
 

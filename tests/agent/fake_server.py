@@ -8,6 +8,7 @@ import json
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,6 +49,10 @@ class FakeServer:
         self.refuse_sections: str | None = None
         self.refuse_status: str | None = None
         self.generation = 0
+        self.turn_away: float | None = None
+        """For how many seconds heartbeats are told to wait."""
+        self.turned_away: list[float] = []
+        self.turn_away_sections = False
         self.failing: int | None = None
         """An HTTP status with which every request is answered."""
         self._lock = threading.Lock()
@@ -133,6 +138,10 @@ class FakeServer:
         node = self.nodes.get(entry["nodeId"])
         if node is None:
             return {"nodeId": entry["nodeId"], "requestSections": [], "error": _slot("NOT_FOUND", "no such node")}
+        if self.turn_away is not None:
+            self.turned_away.append(time.monotonic())
+            refused = _slot("RATE_LIMITED", "too much") | {"retryAfterSeconds": self.turn_away}
+            return {"nodeId": node.id, "requestSections": [], "error": refused}
         node.reports += 1
         node.sent_at = entry.get("sentAt")
         return {"nodeId": node.id, "requestSections": self._record(node, entry["hashes"]), "error": None}
@@ -151,6 +160,8 @@ class FakeServer:
         node = self.nodes.get(entry["nodeId"])
         if node is None:
             return {"nodeId": entry["nodeId"], "stored": [], "error": _slot("NOT_FOUND", "no such node")}
+        if self.turn_away_sections:
+            return {"nodeId": node.id, "stored": [], "error": _slot("RATE_LIMITED", "too much")}
         if self.refuse_sections is not None:
             return {"nodeId": node.id, "stored": [], "error": _slot("INVALID_INPUT", self.refuse_sections)}
         for section in entry["sections"]:

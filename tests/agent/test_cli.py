@@ -198,7 +198,7 @@ def test_a_new_certificate_is_told_and_a_node_without_one_is_in_the_fleet_all_th
 
 
 def test_run_with_a_wrong_token_ends_in_one_line(url: str, environment: dict[str, str]) -> None:
-    done = agent(environment, "run", "--server", url, "--token", "wrong-token", "--identity", "one")
+    done = agent(environment, "run", "--server", url, "--token", "wrong-token", "--identity", "one", "--spread", "0")
     assert done.returncode == 1
     assert "does not take this token" in done.stderr.splitlines()[-1]
     assert "wrong-token" not in done.stderr

@@ -152,9 +152,34 @@ async def test_the_agent_comes_back_after_a_restart_of_the_server() -> None:
         server.failing = 503
         seen = server.requests
         await until(lambda: server.requests >= seen + 2)
-        server.failing = None
-        await until(lambda: server.only.hellos == 2)
+        server.failing, reports = None, server.only.reports
+        await until(lambda: server.only.reports >= reports + 2)
+    # It is known there: no second hello.
+    assert server.only.hellos == 1
     assert server.sections_received == 2
+
+
+async def test_an_agent_that_is_told_to_wait_waits_and_keeps_its_session() -> None:
+    server, host = FakeServer(), FakeHost()
+    async with running(server, host):
+        await until(lambda: server.nodes and server.only.reports >= 1)
+        server.turn_away = 0.05
+        await until(lambda: len(server.turned_away) >= 3)
+        server.turn_away, reports = None, server.only.reports
+        await until(lambda: server.only.reports >= reports + 2)
+    assert server.only.hellos == 1
+    assert min(after - before for before, after in pairwise(server.turned_away)) >= 0.05
+
+
+async def test_sections_that_are_turned_away_are_sent_when_a_later_heartbeat_asks() -> None:
+    server, host = FakeServer(), FakeHost()
+    server.turn_away_sections = True
+    async with running(server, host):
+        await until(lambda: server.nodes and server.only.reports >= 3)
+        assert server.only.contents == {}
+        server.turn_away_sections = False
+        await until(lambda: len(server.only.contents) == 2)
+    assert server.only.hellos == 1
 
 
 async def test_a_server_that_forgot_the_node_is_told_everything_again() -> None:

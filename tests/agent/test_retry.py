@@ -1,19 +1,78 @@
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.failures import Refused, Unreachable
-from agent.retry import SECONDS_MAX, backoff_seconds, persist
+from agent.loop import Timing
+from agent.retry import SECONDS_MAX, SPREAD_SECONDS, Backoff, persist
 from domain.errors import Code
 
+AGENTS = 10_000
+AWAY = Unreachable("away")
+BUSY = Refused("too much", Code.RATE_LIMITED, 5.0)
 
-@given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))
-def test_backoff_stays_between_nothing_and_its_bound(failures: int, fraction: float) -> None:
-    assert 0 <= backoff_seconds(failures, fraction) <= SECONDS_MAX
+
+@given(st.lists(st.floats(0, 1, exclude_max=True), min_size=1))
+def test_waits_stay_between_nothing_and_their_bound(fractions: list[float]) -> None:
+    source = iter(fractions)
+    backoff = Backoff(lambda: next(source))
+    assert all(0 <= backoff.seconds(AWAY) <= SECONDS_MAX for _ in fractions)
 
 
-def test_backoff_grows_until_its_bound() -> None:
-    assert [backoff_seconds(failures, 0.5) for failures in (1, 2, 3, 50)] == [0.5, 1.0, 2.0, SECONDS_MAX / 2]
+def test_waits_grow_until_their_bound_and_begin_anew_after_a_success() -> None:
+    backoff = Backoff(lambda: 0.5)
+    assert [backoff.seconds(AWAY) for _ in range(4)] == [5.0, 7.5, 10.0, 10.0]
+    backoff.succeeded()
+    assert backoff.seconds(AWAY) == 5.0
+
+
+@given(st.floats(0, 1, exclude_max=True), st.floats(0.1, 60))
+def test_nobody_comes_sooner_than_told(fraction: float, told: float) -> None:
+    waits = Backoff(lambda: fraction).seconds(Refused("too much", Code.RATE_LIMITED, told))
+    assert told <= waits <= told + max(told, SPREAD_SECONDS)
+
+
+def _attempts(random_: random.Random, outage: float) -> Iterator[float]:
+    """Yield when an agent tries again that lost its server at 0; the last attempt is heard."""
+    backoff, at = Backoff(random_.random), 0.0
+    while at <= outage:
+        at += backoff.seconds(AWAY)
+        yield at
+
+
+def _busiest(attempts: Iterator[float]) -> int:
+    """Return the most in any second that begins with a tenth of one."""
+    tenths = Counter(int(at * 10) for at in attempts)
+    return max(sum(tenths[first + more] for more in range(10)) for first in range(max(tenths) + 1))
+
+
+@pytest.mark.parametrize("outage", [0.5, 5.0, 30.0, 300.0])
+def test_a_fleet_that_lost_its_server_at_one_moment_does_not_come_back_in_one(outage: float) -> None:
+    source = random.Random(7)  # noqa: S311 - waits are no secret
+    fleet = [list(_attempts(source, outage)) for _ in range(AGENTS)]
+    heard = [attempts[-1] for attempts in fleet]
+    at_rest = AGENTS / SPREAD_SECONDS
+    assert _busiest(at for attempts in fleet for at in attempts) < 2.5 * at_rest
+    assert _busiest(iter(heard)) < 1.8 * at_rest
+    assert max(heard) - min(heard) > 0.9 * SPREAD_SECONDS
+    assert max(heard) < outage + SECONDS_MAX
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda source: Backoff(source.random).seconds(BUSY),
+        lambda source: Timing(fraction=source.random).first_contact(),
+    ],
+)
+def test_a_fleet_that_was_told_to_wait_or_starts_at_one_moment_spreads(wait: Callable[[random.Random], float]) -> None:
+    source = random.Random(7)  # noqa: S311 - waits are no secret
+    waits = [wait(source) for _ in range(AGENTS)]
+    assert _busiest(iter(waits)) < 1.2 * AGENTS / SPREAD_SECONDS
 
 
 class Clock:
@@ -34,8 +93,8 @@ async def test_what_fails_for_now_is_repeated_until_it_succeeds() -> None:
             raise outcome
         return outcome
 
-    got = await persist(call, seconds_max=60, clock=lambda: clock.now, sleep=clock.sleep, fraction=lambda: 0.5)
-    assert (got, clock.now) == ("done", 1.5)
+    got = await persist(call, seconds_max=60, clock=lambda: clock.now, sleep=clock.sleep, backoff=Backoff(lambda: 0.5))
+    assert (got, clock.now) == ("done", 12.5)
 
 
 async def test_patience_ends() -> None:
@@ -45,8 +104,8 @@ async def test_patience_ends() -> None:
         raise Unreachable("away")
 
     with pytest.raises(Unreachable):
-        await persist(call, seconds_max=60, clock=lambda: clock.now, sleep=clock.sleep, fraction=lambda: 0.5)
-    assert 40 < clock.now <= 60
+        await persist(call, seconds_max=60, clock=lambda: clock.now, sleep=clock.sleep, backoff=Backoff(lambda: 0.5))
+    assert 50 < clock.now <= 60
 
 
 async def test_a_refusal_is_not_repeated() -> None:
@@ -56,5 +115,5 @@ async def test_a_refusal_is_not_repeated() -> None:
         raise Refused("no", Code.FORBIDDEN)
 
     with pytest.raises(Refused):
-        await persist(call, seconds_max=60, clock=lambda: clock.now, sleep=clock.sleep, fraction=lambda: 0.5)
+        await persist(call, seconds_max=60, clock=lambda: clock.now, sleep=clock.sleep, backoff=Backoff(lambda: 0.5))
     assert clock.now == 0

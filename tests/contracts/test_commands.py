@@ -27,7 +27,7 @@ COMMAND = "query ($id: ID!) { command(id: $id) { state reason result } }"
 
 @asynccontextmanager
 async def agent_process(address: str, token: str, *arguments: str) -> AsyncIterator[None]:
-    reach = ("--server", address, "--token", token)
+    reach = ("--server", address, "--token", token, "--spread", "0")
     process = await start("fleetgraph-agent", "run", *reach, *arguments, env={})
     try:
         yield
