@@ -32,11 +32,11 @@ class Work(StrEnum):
 
 
 BEHIND_SECONDS_MAX: Final[Mapping[Work, float]] = {
-    Work.SECTIONS: 1.0,
-    Work.HELLO: 2.0,
-    Work.CHANGE: 3.0,
-    Work.STATUS: 5.0,
-    Work.HEARTBEAT: 8.0,
+    Work.SECTIONS: 4.0,
+    Work.HELLO: 6.0,
+    Work.CHANGE: 8.0,
+    Work.STATUS: 10.0,
+    Work.HEARTBEAT: 15.0,
 }
 """From how far behind on each is turned away: a request waits about that long, and agents give up after a minute."""
 

@@ -57,7 +57,7 @@ class Metrics:
         self._turned_away = {(work, why): turned_away.labels(work.value, why.value) for work in Work for why in Why}
         self._behind = Gauge(
             "fleetgraph_behind_seconds",
-            "How far behind the process is with its work; from 1 second on some of it is turned away.",
+            "How far behind the process is with its work; from 4 seconds on some of it is turned away.",
             registry=self.registry,
         )
         # Bound once: a bound logger whose level is off costs nothing.

@@ -84,7 +84,9 @@ class Run:
     def _heartbeats(self, kind: Kind, reported: str) -> dict[str, Figure]:
         with self._server(reported) as (server, port):
             self._load(kind, port, 1)
+            self._tidy()
             ours = self._measured(kind, server, lambda: self._load(kind, port, self._plan.seconds))
+        self._tidy()
         command = ("heartbeats", reported, kind.batch, POOL_SIZE, self._plan.seconds)
         return {OURS: ours, FLOOR: self._floor(kind, command)}
 
@@ -95,6 +97,11 @@ class Run:
         with self._database("floor", "bare") as dsn:
             self._postgres.execute("checkpoint")
             return {OURS: ours, FLOOR: self._floor(kind, ("sections", reported, dsn, kind.batch, POOL_SIZE))}
+
+    def _tidy(self) -> None:
+        """Leave no dead rows of one side to the other."""
+        self._postgres.execute("vacuum (analyze) node_liveness, node_inventory", "reported")
+        self._postgres.execute("checkpoint")
 
     def _load(self, kind: Kind, port: int, seconds: int) -> dict[str, Any]:
         command = (port, TOKEN, self._file(kind), kind.connections, seconds)
