@@ -1,8 +1,8 @@
 """What an operation works with: who asks, one reader, loaders of its own, and the process's services."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -124,22 +124,23 @@ class Context:
             raise Unauthenticated("no token: send `Authorization: Bearer TOKEN`")
         tenant_id = self.principal.require(permission)
         if permission is Permission.OPERATE:
-            with self._counted():
+            try:
                 self.services.admission.shed(Work.CHANGE)
+            except TurnedAway as refusal:
+                self._count(refusal)
+                raise
         return tenant_id
 
     def admit(self, work: Work, tenant_id: TenantId, node: str) -> None:
         """Let an entry of a node in, which names itself by its id or its identity; raises TurnedAway."""
-        with self._counted():
-            self.services.admission.admit(work, tenant_id, node)
-
-    @contextmanager
-    def _counted(self) -> Iterator[None]:
         try:
-            yield
+            self.services.admission.admit(work, tenant_id, node)
         except TurnedAway as refusal:
-            self.services.meter.turned_away(refusal.work, refusal.why)
+            self._count(refusal)
             raise
+
+    def _count(self, refusal: TurnedAway) -> None:
+        self.services.meter.turned_away(refusal.work, refusal.why)
 
     @property
     def reader(self) -> Reader:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
 from db import inventory
 from db.certificates import save_certificate
 from db.events import NewEvent, write_events
@@ -45,16 +47,14 @@ class Greeted:
     request_sections: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GivenHash:
+class GivenHash(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A section's hash as given."""
 
     name: str
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class GivenReport:
+class GivenReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """A node's hashes as given, and the time by its clock as it sent them."""
 
     node_id: str

@@ -1,4 +1,4 @@
-"""The thin front of `/graphql`: operations of compiled reads are answered here, all others by Strawberry's view.
+"""The thin front of `/graphql`: compiled reads and agents' heartbeats are answered here, all else by Strawberry's view.
 
 It authenticates, finds the document, authorizes, counts and tells errors by the functions that the view uses, and does
 nothing else: no extension, no executor, no field in Python.
@@ -14,11 +14,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from db.connections import TRANSIENT
 from db.identifiers import new_id
+from domain.access import Permission
 from domain.errors import Refusal
 from domain.freshness import ANY, Freshness
 from resolvers.context import Context, Entrance, Services
 from schema.answers import Answer
-from schema.compiled import CompiledOperations, LeftToTheGraph, Operation
+from schema.compiled import CompiledOperations, LeftToTheGraph
+from web import heartbeats
 from web.authentication import Authentication
 from web.documents import DocumentRefused, Documents
 from web.freshness import asked_freshness
@@ -56,7 +58,7 @@ class Front:
         message = await receive()
         started = time.perf_counter()
         try:
-            context, operation, answer = await self._answer(scope, message)
+            context, name, answer = await self._answer(scope, message)
         except (LeftToTheGraph, DocumentRefused, Refusal, orjson.JSONDecodeError):
             # Whatever is wrong with the request, the view says it, in the form that its client understands.
             await self._app(scope, _again(message, receive), send)
@@ -68,15 +70,21 @@ class Front:
                 await answer.rest.aclose()
                 await context.end()
         seconds = time.perf_counter() - started
-        self._services.meter.operation(Entrance.FRONT, operation.name, seconds, failed=answer.failed)
+        self._services.meter.operation(Entrance.FRONT, name, seconds, failed=answer.failed)
 
-    async def _answer(self, scope: Scope, message: Message) -> tuple[Context, Operation, Answer]:
-        """Execute a request; the context that comes with the answer is to be ended."""
+    async def _answer(self, scope: Scope, message: Message) -> tuple[Context, str | None, Answer]:
+        """Execute a request, and say the operation's name; the context that comes with the answer is to be ended."""
         try:
             principal = await self._authentication.principal(_header(scope, b"authorization"))
         except TRANSIENT as error:
             raise LeftToTheGraph("the database is away") from error
-        request = orjson.loads(message["body"]) if not message.get("more_body") else None
+        whole = not message.get("more_body")
+        reports = heartbeats.given_reports(message["body"]) if whole else None
+        if reports is not None:
+            context = Context(self._services, new_id("req"), principal, freshness=_freshness(scope))
+            principal.require(Permission.REPORT)  # who may not is told by the view
+            return context, heartbeats.NAME, await heartbeats.answer(context, reports)
+        request = orjson.loads(message["body"]) if whole else None
         text, variables, name = _parts(request, self._documents)
         operation = self._operations.find(text, name)
         context = Context(self._services, new_id("req"), principal, freshness=_freshness(scope)).query()
@@ -87,7 +95,7 @@ class Front:
             raise
         if answer.rest is None:
             await context.end()  # nothing is held while the client takes its time
-        return context, operation, answer
+        return context, operation.name, answer
 
 
 def _parts(request: Any, documents: Documents) -> tuple[str, dict[str, Any], str | None]:  # noqa: ANN401 - any JSON

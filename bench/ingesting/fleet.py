@@ -40,37 +40,29 @@ def add_token(dsn: str) -> None:
     asyncio.run(add())
 
 
-def write_heartbeats(dsn: str, file: Path, batch: int) -> None:
+async def write_heartbeats(dsn: str, file: Path, batch: int) -> None:
     """Write the bodies of unchanged reports, so many nodes in each."""
-
-    async def write() -> None:
-        connection = await asyncpg.connect(dsn)
-        try:
-            rows = await connection.fetch(_REPORTED)
-        finally:
-            await connection.close()
-        entries = [{"nodeId": row["node_id"], "hashes": _hashes(row["reported"])} for row in rows]
-        _write(file, RECORD_HASHES, entries, batch)
-
-    asyncio.run(write())
+    connection = await asyncpg.connect(dsn)
+    try:
+        rows = await connection.fetch(_REPORTED)
+    finally:
+        await connection.close()
+    entries = [{"nodeId": row["node_id"], "hashes": _hashes(row["reported"])} for row in rows]
+    _write(file, RECORD_HASHES, entries, batch)
 
 
-def write_sections(dsn: str, file: Path, batch: int) -> None:
+async def write_sections(dsn: str, file: Path, batch: int) -> None:
     """Write the bodies of the sections that a database has, so many nodes in each."""
-
-    async def write() -> None:
-        connection = await asyncpg.connect(dsn)
-        try:
-            ids = [row["node_id"] for row in await connection.fetch(_REPORTED)]
-            found: dict[str, list[dict[str, str]]] = {node_id: [] for node_id in ids}
-            for row in await connection.fetch(_CONTENTS, ids):
-                content = base64.b64encode(row["content"]).decode()
-                found[row["node_id"]].append({"name": row["name"], "sha256": row["sha256"], "content": content})
-        finally:
-            await connection.close()
-        _write(file, INGEST, [{"nodeId": node_id, "sections": each} for node_id, each in found.items()], batch)
-
-    asyncio.run(write())
+    connection = await asyncpg.connect(dsn)
+    try:
+        ids = [row["node_id"] for row in await connection.fetch(_REPORTED)]
+        found: dict[str, list[dict[str, str]]] = {node_id: [] for node_id in ids}
+        for row in await connection.fetch(_CONTENTS, ids):
+            content = base64.b64encode(row["content"]).decode()
+            found[row["node_id"]].append({"name": row["name"], "sha256": row["sha256"], "content": content})
+    finally:
+        await connection.close()
+    _write(file, INGEST, [{"nodeId": node_id, "sections": each} for node_id, each in found.items()], batch)
 
 
 def forget_reports(dsn: str) -> None:

@@ -1,5 +1,6 @@
 """One run: a PostgreSQL of its own, reported nodes, and both sides in turn."""
 
+import asyncio
 import json
 import os
 import platform
@@ -70,13 +71,13 @@ class Run:
             report_fleet(reported, self._plan.nodes)
             add_token(reported)
             for kind in HEARTBEATS:
-                write_heartbeats(reported, self._file(kind), kind.batch)
+                asyncio.run(write_heartbeats(reported, self._file(kind), kind.batch))
                 rounds = [self._heartbeats(kind, reported) for _ in range(self._plan.rounds)]
                 found[kind.name] = _told(kind, _medians(rounds))
             with self._database("bare", "reported") as bare:
                 forget_reports(bare)
                 for kind in SECTIONS:
-                    write_sections(reported, self._file(kind), kind.batch)
+                    asyncio.run(write_sections(reported, self._file(kind), kind.batch))
                     rounds = [self._sections(kind, reported) for _ in range(self._plan.rounds)]
                     found[kind.name] = _told(kind, _medians(rounds))
         return found
