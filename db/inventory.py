@@ -239,7 +239,8 @@ async def store_sections(tx: Transaction, sections: Sequence[ReceivedSection]) -
         [section.content for section in sections],
         [dict(section.document) for section in sections],
     )
-    await tell_changed(tx, [(tenant_id, NodeId(row.node_id)) for row in rows], _TOLD)
+    tenants = {section.node_id: section.tenant_id for section in sections}
+    await tell_changed(tx, [(tenants[row.node_id], NodeId(row.node_id)) for row in rows], _TOLD)
     return {NodeId(row.node_id): row.names for row in rows}
 
 

@@ -92,14 +92,6 @@ class GraphQLView(GraphQL[Context, None]):
             answer.headers["Retry-After"] = str(math.ceil(retry_after))
         return answer
 
-    async def process_result(self, request: Request, result: ExecutionResult) -> GraphQLHTTPResponse:
-        """Turn a result into what is sent, and note when all of it was refused for now."""
-        errors = result.errors or []
-        waits = [wait for each in errors if (wait := (each.extensions or {}).get("retryAfterSeconds")) is not None]
-        if result.data is None and waits and len(waits) == len(errors):
-            request.state.retry_after_seconds = max(waits)
-        return await super().process_result(request, result)
-
     async def parse_http_body(self, request: AsyncHTTPRequestAdapter) -> GraphQLRequestData | list[GraphQLRequestData]:
         """Read what to execute, after `get_context` has authenticated; Strawberry's own reads no `documentId`."""
         transport = self._get_stream_transport_from_headers(request.headers)
@@ -184,7 +176,14 @@ class GraphQLView(GraphQL[Context, None]):
         return stream.encode_next(answer, self.encode_json_string) + stream.encode_complete()
 
     async def process_result(self, request: Request, result: ExecutionResult) -> GraphQLHTTPResponse:
-        """Return a result as it is sent, with the cursor that an event stream tells of it."""
+        """Return a result as it is sent, with the cursor that an event stream tells of it.
+
+        Where all of it was refused for now, `run` says so in the answer's head.
+        """
+        errors = result.errors or []
+        waits = [wait for each in errors if (wait := (each.extensions or {}).get("retryAfterSeconds")) is not None]
+        if result.data is None and waits and len(waits) == len(errors):
+            request.state.retry_after_seconds = max(waits)
         return told(await super().process_result(request, result), request.state.context)
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context:

@@ -11,6 +11,7 @@ from db.database import Database
 from db.events import (
     RELAY_LOCK,
     NewEvent,
+    Placed,
     events_after,
     feed_bounds,
     forget_events,
@@ -40,7 +41,8 @@ async def _commit(database: Database, count: int, *, age: timedelta = timedelta(
     while count:
         async with database.transaction() as tx:
             placed = await place_events(tx, count)
-        assert placed and placed.count
+        assert placed
+        assert placed.count
         count -= placed.count
 
 
@@ -75,10 +77,10 @@ async def test_no_more_is_placed_than_there_is_room_and_the_rest_waits_for_a_par
     async with database.transaction() as tx:
         await write_events(tx, [NewEvent(TENANT, None, "test", {}) for _ in range(5)])
     async with database.transaction() as tx:
-        assert await place_events(tx, 100) == (3, 3, 0)
-        assert await place_events(tx, 100) == (3, 0, 0)
+        assert await place_events(tx, 100) == Placed(3, 3, 0)
+        assert await place_events(tx, 100) == Placed(3, 0, 0)
         assert await make_room(tx, KEPT) == 3 + 4096
-        assert await place_events(tx, 100) == (5, 2, 4094)
+        assert await place_events(tx, 100) == Placed(5, 2, 4094)
     assert await _positions(database) == [1, 2, 3, 4, 5]
 
 
@@ -91,7 +93,7 @@ async def test_a_relay_that_has_not_the_turn_takes_nothing(database: Database) -
             assert await place_events(tx, 100) is None
             assert await tx.value("select count(*) from outbox") == 1
     async with database.transaction() as tx:
-        assert await place_events(tx, 100) == (1, 1, 4095)
+        assert await place_events(tx, 100) == Placed(1, 1, 4095)
 
 
 async def test_the_relay_makes_the_next_partition_before_the_last_is_full(database: Database, owner: Database) -> None:
@@ -202,7 +204,7 @@ async def test_a_log_that_somebody_has_locked_grows_while_there_is_room(database
         async with database.transaction() as tx:
             assert await make_room(tx, KEPT) is None
             await write_events(tx, [NewEvent(TENANT, None, "test", {})])
-            assert await place_events(tx, 100) == (1, 1, 2)
+            assert await place_events(tx, 100) == Placed(1, 1, 2)
 
 
 async def _write_old(database: Database, transactions: int, done: asyncio.Event) -> None:
