@@ -43,11 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _plan(given: argparse.Namespace) -> Plan:
-    subscribers = given.subscribers
+    size, rate, seconds = given.subscribers, given.rate, given.seconds
     if given.quick:
-        return Plan(subscribers, given.rate, given.seconds or 5, 8, idle=60, memory=(subscribers,), again=False)
-    memory = (subscribers, 2 * subscribers)
-    return Plan(subscribers, given.rate, given.seconds or 20, 40, idle=300, memory=memory, again=True)
+        return Plan(size, rate, seconds or 5, drain=5, idle=60, light=4, beside=0, again=False)
+    return Plan(size, rate, seconds or 20, drain=40, idle=300, light=20, beside=size, again=True)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,9 @@ class Load:
     commit_seconds: float
     """From the first commit to the last."""
     deliver_seconds: float
-    """From the first commit to the last delivery that was waited for."""
+    """From the first commit to the last delivery; where not all came, to the end of the wait."""
     latency: Latency
+    """What did not come counts as if it came at the end of the wait: it is later than that."""
     server_cpu_seconds: float
     database_cpu_seconds: float
     client_cpu_seconds: float
@@ -78,6 +79,8 @@ class SideSeen:
     idle: Mapping[str, Latency]
     """By who committed."""
     memory: Memory
+    light: Load
+    """One event a second, which each side can do: what a delivery costs and takes."""
     loads: Sequence[Load]
     """The first is the compared one; a second one, at a lower rate, follows where that was too much."""
 
@@ -103,9 +106,10 @@ class Seen:
             if name == Kind.OURS:
                 continue
             theirs = side.loads[0]
-            found[f"fanout_rate_vs_{name}"] = load.rate / theirs.rate
-            found[f"fanout_cpu_vs_{name}"] = load.cpu_us / theirs.cpu_us
-            found[f"fanout_p99_vs_{name}"] = load.latency.p99_ms / theirs.latency.p99_ms
+            found[f"rate_vs_{name}"] = load.rate / theirs.rate
+            found[f"loaded_cpu_vs_{name}"] = load.cpu_us / theirs.cpu_us
+            found[f"light_p99_vs_{name}"] = ours.light.latency.p99_ms / side.light.latency.p99_ms
+            found[f"light_cpu_vs_{name}"] = ours.light.cpu_us / side.light.cpu_us
             found[f"idle_p50_vs_{name}"] = min(each.p50_ms for each in ours.idle.values()) / min(
                 each.p50_ms for each in side.idle.values()
             )
@@ -117,6 +121,7 @@ class Seen:
         figures: dict[str, Any] = {
             "setting": dict(self.setting),
             "idle": {name: {who: asdict(each) for who, each in side.idle.items()} for name, side in self.sides.items()},
+            "light": {name: _load(side.light) for name, side in self.sides.items()},
             "loaded": {name: [_load(each) for each in side.loads] for name, side in self.sides.items()},
             "memory": {name: _memory(side.memory) for name, side in self.sides.items()},
         }

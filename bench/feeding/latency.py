@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +13,6 @@ class Latency:
     p99_ms: float
     max_ms: float
     count: int
-
-    @classmethod
-    def none(cls) -> Self:
-        """Return that of nothing."""
-        return cls(0.0, 0.0, 0.0, 0.0, 0)
 
 
 def latency_of(nanoseconds: Sequence[int]) -> Latency:

@@ -22,6 +22,7 @@ from bench.stand.progress import say
 from bench.stand.talk import Helper, helper
 
 _IDLE_RATE: Final = 20
+_WARM: Final = 10
 _IDLE_SECONDS_MAX: Final = 30
 _WAKES_MAX: Final = 20
 _WAKE_SECONDS: Final = 3
@@ -48,9 +49,11 @@ class Plan:
     """How long events are committed; the bench waits `drain` seconds more for them to come."""
     drain: float
     idle: int
-    """How many events, one at a time."""
-    memory: tuple[int, ...]
-    """At how many idle subscribers."""
+    """How many events, one at a time, to one subscriber."""
+    light: int
+    """How many events, one a second, to all subscribers: what each side can do."""
+    beside: int
+    """How many idle subscribers more, for their memory alone."""
     again: bool
     """Whether a rate that was too much is followed by a lower one."""
 
@@ -68,31 +71,37 @@ class Meters:
 
     def seen(self) -> SideSeen:
         """Measure all of it."""
-        memory = self._memory()
+        plan, kind = self._plan, self._side.kind
         idle = self._idle()
-        loads = [self._load(self._plan.rate)]
-        if self._plan.again and not loads[0].kept_up:
-            self._settle()
-            loads.append(self._load(max(1.0, _LOWER * loads[0].rate)))
-        return SideSeen(idle, memory, loads)
-
-    def _memory(self) -> Memory:
-        before = self._side.rss_mib()
-        at = {}
         with self._subscribers() as client:
-            connected = 0
-            for subscribers in self._plan.memory:
-                say(f"{self._side.kind}: {subscribers:,} idle subscribers …")
-                self._join(client, subscribers - connected)
-                connected = subscribers
-                at[subscribers] = self._side.rss_mib()
+            say(f"{kind}: {plan.subscribers:,} subscribers …")
+            before, at = self._side.rss_mib(), {}
+            self._join(client, plan.subscribers)
+            at[plan.subscribers] = self._side.rss_mib()
+            if plan.beside:
+                at[plan.subscribers + plan.beside] = self._more()
+            light = self._load(client, 1, plan.light)
+            loads = [self._load(client, plan.rate, plan.seconds)]
+        if plan.again and not loads[0].kept_up:
+            self._settle()
+            with self._subscribers() as client:
+                self._join(client, plan.subscribers)
+                loads.append(self._load(client, max(1.0, _LOWER * loads[0].rate), plan.seconds))
+        return SideSeen(idle, Memory(before, at), light, loads)
+
+    def _more(self) -> float:
+        """Return the server's memory with more subscribers for a while."""
+        with self._subscribers() as client:
+            self._join(client, self._plan.beside)
+            rss = self._side.rss_mib()
         self._settle()
-        return Memory(before, at)
+        return rss
 
     def _idle(self) -> dict[str, Latency]:
         say(f"{self._side.kind}: {self._plan.idle} events, one at a time …")
         with self._subscribers() as client:
             self._join(client, 1)
+            self._written(client, _WARM, _IDLE_RATE, jitter=0.5)
             found = {"other_process": self._written(client, self._plan.idle, _IDLE_RATE, jitter=0.5)}
         if self._side.kind is Kind.OURS:
             with self._subscribers(_MAINTAINED) as client:
@@ -125,25 +134,23 @@ class Meters:
         self._await(client, last, _IDLE_SECONDS_MAX)
         return Latency(**client.ask(do="report", first=first, last=last, sent=sent)["latency"])
 
-    def _load(self, rate: float) -> Load:
+    def _load(self, client: Helper, rate: float, seconds: float) -> Load:
         plan, kind = self._plan, self._side.kind
-        say(f"{kind}: {plan.subscribers:,} subscribers, {rate:.1f} events/s for {plan.seconds:g} s …")
-        count = max(1, round(rate * plan.seconds))
-        with self._subscribers() as client:
-            self._join(client, plan.subscribers)
-            first, sent = self._numbers(count)
-            meter = Meter(self._postmaster)
-            server, clients = cpu_seconds([self._side.process]), cpu_seconds([client.process])
-            with meter.span():
-                self._writer.tell(first=first, count=count, rate=rate, jitter=0, sent=sent)
-                wait = plan.seconds + plan.drain
-                client.tell(do="until", number=first + count - 1, patience=wait)
-                self._writer.hear(10 * wait)
-                client.hear(2 * wait + 60)
-            server = cpu_seconds([self._side.process]) - server
-            clients = cpu_seconds([client.process]) - clients
-            rss = self._side.rss_mib()
-            said = client.ask(do="report", first=first, last=first + count - 1, sent=sent, seconds_max=120)
+        say(f"{kind}: {plan.subscribers:,} subscribers, {rate:.1f} events/s for {seconds:g} s …")
+        count = max(1, round(rate * seconds))
+        first, sent = self._numbers(count)
+        meter = Meter(self._postmaster)
+        server, clients = cpu_seconds([self._side.process]), cpu_seconds([client.process])
+        with meter.span():
+            self._writer.tell(first=first, count=count, rate=rate, jitter=0, sent=sent)
+            wait = seconds + plan.drain
+            client.tell(do="until", number=first + count - 1, patience=wait)
+            self._writer.hear(10 * wait)
+            client.hear(2 * wait + 60)
+        server = cpu_seconds([self._side.process]) - server
+        clients = cpu_seconds([client.process]) - clients
+        rss = self._side.rss_mib()
+        said = client.ask(do="report", first=first, last=first + count - 1, sent=sent, seconds_max=300)
         said.pop("wrong")
         load = Load(
             **{**said, "latency": Latency(**said["latency"])},
@@ -153,7 +160,7 @@ class Meters:
             database_cpu_seconds=meter.spent().database_cpu,
             rss_mib=rss,
         )
-        say(f"{kind}: {load.rate:.1f} events/s at each, p99 {load.latency.p99_ms:,.0f} ms, {load.complete:.1%} came")
+        say(f"{kind}: {load.rate:.2f} events/s at each, p99 {load.latency.p99_ms:,.0f} ms, {load.complete:.1%} came")
         return load
 
     def _join(self, client: Helper, count: int) -> None:

@@ -51,14 +51,14 @@ def _idle(seen: Seen) -> Iterator[str]:
 def _loaded(seen: Seen) -> Iterator[str]:
     yield _line("loaded", "", _LOADED)
     for name, side in seen.sides.items():
-        for load in side.loads:
+        for load in (side.light, *side.loads):
             yield _line(name, "kept up" if load.kept_up else "fell behind", _cells(load))
 
 
 def _cells(load: Load) -> Sequence[str]:
     return (
         f"{load.offered:,.1f}",
-        f"{load.rate:,.1f}",
+        f"{load.rate:,.2f}",
         f"{100 * load.complete:,.1f}",
         f"{load.latency.p50_ms:,.0f}",
         f"{load.latency.p99_ms:,.0f}",

@@ -24,7 +24,7 @@ _BESIDE_SUBSCRIBERS: Final = 200
 
 def measured(plan: Plan, kinds: tuple[Kind, ...]) -> Seen:
     """Measure the sides; raises CannotMeasure."""
-    _allow_sockets(max(plan.subscribers, *plan.memory) + _BESIDE_SUBSCRIBERS)
+    _allow_sockets(plan.subscribers + plan.beside + _BESIDE_SUBSCRIBERS)
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder("feed"))
         if Kind.POSTGRAPHILE in kinds:

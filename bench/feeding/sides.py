@@ -91,7 +91,7 @@ def serving(kind: Kind, fleet: Fleet, folder: Path) -> Iterator[Side]:
     port = free_port()
     command, env = _how(kind, fleet, port)
     log = folder / f"{kind}-{port}.log"
-    with running(command, log, env, _ROOT) as process:
+    with running(command, log, env, _ROOT, stop_seconds_max=1) as process:
         wait_until_listening(process, port, log)
         document = _OURS if kind is Kind.OURS else _THEIRS
         yield Side(kind, process, Target("127.0.0.1", port, "/graphql", TOKEN, document), fleet)

@@ -10,11 +10,12 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from itertools import chain
 from typing import Any, Final
 
 import uvloop
 
-from bench.feeding.latency import Latency, latency_of
+from bench.feeding.latency import latency_of
 from bench.feeding.sequence import Sequence
 from bench.feeding.subscriber import Subscriber, Target
 from bench.feeding.times import kept_times
@@ -53,21 +54,24 @@ class Subscribers:
 
     async def report(self, first: int, last: int, sent: str) -> Words:
         """Say what came of the numbers from first to last, whose times of commit are in a file, in nanoseconds."""
+        now = time.monotonic_ns()
         committed = kept_times(sent)
         sequences = [each.sequence for each in self._all]
         arrived = [[sequence.arrived(number) for sequence in sequences] for number in range(first, last + 1)]
-        waits = [at - then for then, row in zip(committed, arrived, strict=True) for at in row if at]
-        last_at = max((at for row in arrived for at in row), default=0)
+        # What has not come has waited until now, at least.
+        waits = [(at or now) - then for then, row in zip(committed, arrived, strict=True) for at in row]
+        delivered = sum(map(bool, chain.from_iterable(arrived)))
+        last_at = max(map(max, arrived)) if delivered == len(waits) else now
         return {
             "subscribers": len(sequences),
             "committed": len(committed),
-            "delivered": len(waits),
+            "delivered": delivered,
             "lost": sum(each.lost for each in sequences),
             "doubled": sum(each.again for each in sequences),
             "disordered": sum(each.disordered for each in sequences),
             "commit_seconds": (committed[-1] - committed[0]) / 1e9,
-            "deliver_seconds": (last_at - committed[0]) / 1e9 if last_at else 0.0,
-            "latency": asdict(latency_of(waits)) if waits else asdict(Latency.none()),
+            "deliver_seconds": (last_at - committed[0]) / 1e9,
+            "latency": asdict(latency_of(waits)),
         }
 
     async def _open(self) -> Subscriber:
