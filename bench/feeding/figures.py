@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from bench.feeding.latency import Latency
 from bench.feeding.sides import Kind
+from bench.feeding.soak import Soaked
 
 IDLE_P50_MS: Final = 15
 LOADED_P99_MS: Final = 1000
@@ -91,15 +92,16 @@ class Seen:
 
     setting: Mapping[str, Any]
     sides: Mapping[str, SideSeen]
-    soak: Mapping[str, Any] | None = None
+    soak: Soaked | None = None
 
     def ratios(self) -> dict[str, float]:
         """Return the ratios."""
+        found = self.soak.ratios() if self.soak else {}
         if Kind.OURS not in self.sides:
-            return {}
+            return found
         ours = self.sides[Kind.OURS]
         load = ours.loads[0]
-        found = {f"idle_p50_{who}_vs_{IDLE_P50_MS}_ms": each.p50_ms / IDLE_P50_MS for who, each in ours.idle.items()}
+        found |= {f"idle_p50_{who}_vs_{IDLE_P50_MS}_ms": each.p50_ms / IDLE_P50_MS for who, each in ours.idle.items()}
         found["loaded_p99_vs_1_s"] = load.latency.p99_ms / LOADED_P99_MS
         found["loaded_delivered"] = load.complete
         for name, side in self.sides.items():
@@ -126,7 +128,7 @@ class Seen:
             "memory": {name: _memory(side.memory) for name, side in self.sides.items()},
         }
         if self.soak is not None:
-            figures["soak"] = dict(self.soak)
+            figures["soak"] = self.soak.document()
         return {"figures": _rounded(figures), "ratios": _rounded(self.ratios())}
 
 

@@ -4,13 +4,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bench.feeding.figures import IDLE_P50_MS, Load, Seen
+from bench.feeding.sides import Kind
 from bench.stand.reaches import Reach, reached
 
-REACHES: Final = (
+_SIDES_REACHES: Final = (
     Reach(f"idle_p50_own_mutation_vs_{IDLE_P50_MS}_ms", 1, at_least=False),
     Reach(f"idle_p50_other_process_vs_{IDLE_P50_MS}_ms", 1, at_least=False),
     Reach("loaded_p99_vs_1_s", 1, at_least=False),
     Reach("loaded_delivered", 1),
+)
+_SOAK_REACHES: Final = (
+    Reach("soak_growth", 1.05, at_least=False),
+    Reach("soak_faults", 0, at_least=False),
 )
 _IDLE: Final = ("p50 ms", "p95 ms", "p99 ms", "max ms")
 _LOADED: Final = (
@@ -27,15 +32,18 @@ _LOADED: Final = (
 )
 
 
+def reaches(seen: Seen) -> tuple[Reach, ...]:
+    """Return what is to be reached by what was measured."""
+    return (_SIDES_REACHES if Kind.OURS in seen.sides else ()) + (_SOAK_REACHES if seen.soak else ())
+
+
 def report(seen: Seen) -> str:
     """Return the tables."""
     blocks = (
         [", ".join(f"{name} {value}" for name, value in seen.setting.items())],
-        list(_idle(seen)),
-        list(_loaded(seen)),
-        list(_memory(seen)),
-        [", ".join(f"{name} {value}" for name, value in (seen.soak or {}).items())],
-        list(reached(seen.ratios(), REACHES)),
+        *([list(_idle(seen)), list(_loaded(seen)), list(_memory(seen))] if seen.sides else []),
+        list(_soak(seen)),
+        list(reached(seen.ratios(), reaches(seen))),
     )
     return "\n\n".join("\n".join(block) for block in blocks if any(block))
 
@@ -76,6 +84,17 @@ def _memory(seen: Seen) -> Iterator[str]:
     for name, side in seen.sides.items():
         at = [side.memory.at.get(size, 0.0) for size in sizes]
         yield _line(name, "", [f"{value:,.0f}" for value in (side.memory.before, *at, side.memory.kib_each)])
+
+
+def _soak(seen: Seen) -> Iterator[str]:
+    if seen.soak is None:
+        return
+    found = seen.soak.document()
+    rss = found.pop("rss_mib")
+    yield "soak: " + ", ".join(
+        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value:,}" for name, value in found.items()
+    )
+    yield f"memory in MiB: {rss[0]:.0f} at first, {min(rss):.0f} to {max(rss):.0f}, {rss[-1]:.0f} at last"
 
 
 def _line(first: str, second: str, cells: Sequence[str]) -> str:

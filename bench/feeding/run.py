@@ -3,7 +3,9 @@
 import os
 import platform
 import resource
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,12 +13,13 @@ import psutil
 
 from bench.feeding.figures import Seen, SideSeen
 from bench.feeding.measure import Meters, Plan
-from bench.feeding.sides import Kind, make_fleet, serving
+from bench.feeding.sides import Kind, Side, make_fleet, serving
+from bench.feeding.soak import Soaked, SoakPlan, soaked
 from bench.reading.peer import installing, version
 from bench.stand.errors import CannotMeasure
 from bench.stand.postgres import OwnPostgres, own_postgres, scratch_folder
 from bench.stand.progress import say
-from bench.stand.talk import helper
+from bench.stand.talk import Helper, helper
 
 _BESIDE_SUBSCRIBERS: Final = 200
 """Files that a process has open besides its subscribers' sockets."""
@@ -31,25 +34,52 @@ def measured(plan: Plan, kinds: tuple[Kind, ...]) -> Seen:
             wait_for_peer = stack.enter_context(installing(folder))
             wait_for_peer()
         setting = _setting(plan, kinds)
-        postgres = stack.enter_context(own_postgres(folder))
-        sides = {str(kind): see(kind, plan, postgres, folder) for kind in kinds}
-    return Seen(setting, sides)
+        stand = Stand(folder, stack.enter_context(own_postgres(folder)))
+        return Seen(setting, {str(kind): stand.see(kind, plan) for kind in kinds})
 
 
-def see(kind: Kind, plan: Plan, postgres: OwnPostgres, folder: Path) -> SideSeen:
-    """Measure one side on a database of its own, which is dropped afterwards."""
-    say(f"starting {kind} …")
-    name = f"feed_{kind}"
-    postgres.execute(f"create database {name}")
-    try:
-        fleet = make_fleet(postgres.dsn(name), kind)
-        with (
-            serving(kind, fleet, folder) as side,
-            helper("bench.feeding.writer", folder / "writer.log", fleet.dsn, fleet.tenant_id) as writer,
-        ):
-            return Meters(side, plan, folder, postgres.postmaster.pid, writer).seen()
-    finally:
-        postgres.execute(f"drop database {name} with (force)")
+def endured(plan: SoakPlan) -> Seen:
+    """Soak this server alone; raises CannotMeasure."""
+    _allow_sockets(plan.followers + _BESIDE_SUBSCRIBERS)
+    with scratch_folder("soak") as folder:
+        setting = _machine()
+        with own_postgres(folder) as postgres:
+            return Seen(setting, {}, Stand(folder, postgres).soak(plan))
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Where sides are measured: a folder, and a PostgreSQL."""
+
+    folder: Path
+    postgres: OwnPostgres
+
+    def see(self, kind: Kind, plan: Plan) -> SideSeen:
+        """Measure one side."""
+        with self._serving(kind) as (side, writer):
+            return Meters(side, plan, self.folder, self.postgres.postmaster.pid, writer).seen()
+
+    def soak(self, plan: SoakPlan) -> Soaked:
+        """Soak this server."""
+        with self._serving(Kind.OURS) as (side, writer):
+            return soaked(side, plan, self.folder, writer)
+
+    @contextmanager
+    def _serving(self, kind: Kind) -> Iterator[tuple[Side, Helper]]:
+        """Run a side on a database of its own, with who commits there; the database is dropped afterwards."""
+        say(f"starting {kind} …")
+        name = f"feed_{kind}"
+        self.postgres.execute(f"create database {name}")
+        try:
+            fleet = make_fleet(self.postgres.dsn(name), kind)
+            log = self.folder / "writer.log"
+            with (
+                serving(kind, fleet, self.folder) as side,
+                helper("bench.feeding.writer", log, fleet.dsn, fleet.tenant_id) as writer,
+            ):
+                yield side, writer
+        finally:
+            self.postgres.execute(f"drop database {name} with (force)")
 
 
 def _allow_sockets(wanted: int) -> None:
@@ -68,8 +98,12 @@ def _setting(plan: Plan, kinds: tuple[Kind, ...]) -> dict[str, Any]:
         "rate": plan.rate,
         "seconds": plan.seconds,
         "drain": plan.drain,
-        "cores": os.cpu_count(),
-        "machine": platform.machine(),
-        "busy": round(psutil.cpu_percent(1.0) / 100, 2),
+        **_machine(),
         **({"postgraphile": version()} if Kind.POSTGRAPHILE in kinds else {}),
     }
+
+
+def _machine() -> dict[str, Any]:
+    """Say how busy the machine is before anything of the bench is: 1 is all cores."""
+    busy = round(psutil.cpu_percent(1.0) / 100, 2)
+    return {"cores": os.cpu_count(), "machine": platform.machine(), "busy_before": busy}

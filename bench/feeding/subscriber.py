@@ -36,6 +36,10 @@ class Subscriber(asyncio.Protocol):
         self.after: str | None = None
         self.subscribed = False
         self.wrong = ""
+        self.refused = False
+        """Whether the server said that something is wrong with what was asked."""
+        self.closed: int | None = None
+        """The code that the server closed the socket with."""
         self.transport: asyncio.Transport | None = None
         self.messages = 0
         self._target = target
@@ -67,7 +71,8 @@ class Subscriber(asyncio.Protocol):
             elif opcode == frames.PING:
                 self._send(frames.frame(frames.PONG, payload))
             elif opcode == frames.CLOSE:
-                self._fail(f"closed with {int.from_bytes(payload[:2])} {payload[2:].decode(errors='replace')}")
+                self.closed = int.from_bytes(payload[:2])
+                self._fail(f"closed with {self.closed} {payload[2:].decode(errors='replace')}")
 
     def _opened(self, data: bytes) -> bytes:
         self._opening += data
@@ -75,6 +80,7 @@ class Subscriber(asyncio.Protocol):
         if not found:
             return b""
         if not head.startswith(b"HTTP/1.1 101"):
+            self.refused = True
             self._fail(head[:_QUOTED].decode(errors="replace"))
             return b""
         self._open = True
@@ -101,6 +107,7 @@ class Subscriber(asyncio.Protocol):
             case {"type": "next", "payload": {"data": dict()} as payload} if not payload.get("errors"):
                 pass  # an event that is not of the bench
             case _:
+                self.refused = True
                 self._fail(json.dumps(said)[:_QUOTED])
 
     def _subscribe(self) -> None:
