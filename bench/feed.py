@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from math import inf
 from typing import Final
 
 from bench.feeding.figures import Seen
@@ -59,8 +60,8 @@ def _seen(given: argparse.Namespace) -> Seen:
 def _plan(given: argparse.Namespace) -> Plan:
     size, rate, seconds = given.subscribers or _SUBSCRIBERS, given.rate or _RATE, given.seconds
     if given.quick:
-        return Plan(size, rate, seconds or 5, drain=5, idle=60, light=4, beside=0, again=False)
-    return Plan(size, rate, seconds or 20, drain=40, idle=300, light=20, beside=size, again=True)
+        return Plan(size, rate, seconds or 5, 5, idle=60, light=4, beside=0, again=False, begin_seconds_max=90)
+    return Plan(size, rate, seconds or 20, 40, idle=300, light=20, beside=size, again=True, begin_seconds_max=inf)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,9 @@ from bench.feeding.soak import Soaked
 
 IDLE_P50_MS: Final = 15
 LOADED_P99_MS: Final = 1000
+OTHER_PROCESS: Final = "other_process"
+OWN_MUTATION: Final = "own_mutation"
+"""Who commits: a process beside the server, or the server for a mutation, from whose request on it counts."""
 _DIGITS: Final = 3
 
 
@@ -112,9 +115,7 @@ class Seen:
             found[f"loaded_cpu_vs_{name}"] = load.cpu_us / theirs.cpu_us
             found[f"light_p99_vs_{name}"] = ours.light.latency.p99_ms / side.light.latency.p99_ms
             found[f"light_cpu_vs_{name}"] = ours.light.cpu_us / side.light.cpu_us
-            found[f"idle_p50_vs_{name}"] = min(each.p50_ms for each in ours.idle.values()) / min(
-                each.p50_ms for each in side.idle.values()
-            )
+            found[f"idle_p50_vs_{name}"] = ours.idle[OTHER_PROCESS].p50_ms / side.idle[OTHER_PROCESS].p50_ms
             found[f"memory_vs_{name}"] = ours.memory.kib_each / side.memory.kib_each
         return found
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import httpx
 
 from bench.applying.meter import Meter
-from bench.feeding.figures import Load, Memory, SideSeen
+from bench.feeding.figures import OTHER_PROCESS, OWN_MUTATION, Load, Memory, SideSeen
 from bench.feeding.latency import Latency
 from bench.feeding.sides import TOKEN, Kind, Side
 from bench.feeding.times import keep_times
@@ -56,6 +56,8 @@ class Plan:
     """How many idle subscribers more, for their memory alone."""
     again: bool
     """Whether a rate that was too much is followed by a lower one."""
+    begin_seconds_max: float
+    """A peer is left out when the bench has run for longer."""
 
 
 class Meters:
@@ -102,11 +104,11 @@ class Meters:
         with self._subscribers() as client:
             self._join(client, 1)
             self._written(client, _WARM, _IDLE_RATE, jitter=0.5)
-            found = {"other_process": self._written(client, self._plan.idle, _IDLE_RATE, jitter=0.5)}
+            found = {OTHER_PROCESS: self._written(client, self._plan.idle, _IDLE_RATE, jitter=0.5)}
         if self._side.kind is Kind.OURS:
             with self._subscribers(_MAINTAINED) as client:
                 client.ask(do="connect", count=1)
-                found["own_mutation"] = self._maintained(client)
+                found[OWN_MUTATION] = self._maintained(client)
         return found
 
     def _written(self, client: Helper, count: int, rate: float, jitter: float) -> Latency:

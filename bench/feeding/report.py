@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bench.feeding.figures import IDLE_P50_MS, Load, Seen
+from bench.feeding.figures import IDLE_P50_MS, OTHER_PROCESS, OWN_MUTATION, Load, Seen
 from bench.feeding.sides import Kind
 from bench.stand.reaches import Reach, reached
 
 _SIDES_REACHES: Final = (
-    Reach(f"idle_p50_own_mutation_vs_{IDLE_P50_MS}_ms", 1, at_least=False),
-    Reach(f"idle_p50_other_process_vs_{IDLE_P50_MS}_ms", 1, at_least=False),
+    Reach(f"idle_p50_{OWN_MUTATION}_vs_{IDLE_P50_MS}_ms", 1, at_least=False),
+    Reach(f"idle_p50_{OTHER_PROCESS}_vs_{IDLE_P50_MS}_ms", 1, at_least=False),
     Reach("loaded_p99_vs_1_s", 1, at_least=False),
     Reach("loaded_delivered", 1),
 )

@@ -82,7 +82,7 @@ def soaked(side: Side, plan: SoakPlan, folder: Path, writer: Helper) -> Soaked:
     target = json.dumps(side.arguments())
     with helper("bench.feeding.churn", folder / "churn.log", target, str(plan.seed)) as churn:
         churn.ask(do="begin", followers=plan.followers, seconds_max=_FINISH_SECONDS_MAX)
-        each = max(1, round(plan.rate * _SLICE_SECONDS))
+        each = max(1, round(plan.rate * min(_SLICE_SECONDS, 60 * plan.minutes)))
         rss = []
         used = cpu_seconds([side.process])
         slices = max(1, round(60 * plan.minutes / _SLICE_SECONDS))

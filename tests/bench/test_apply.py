@@ -1,8 +1,5 @@
-import asyncio
 import json
 
-import asyncpg
-import psutil
 import pytest
 
 from bench.applying.figures import FLOOR, OURS, Figure, Seen, figure_of
@@ -11,7 +8,6 @@ from bench.applying.report import report
 from bench.applying.run import Run, check_equal
 from bench.stand.errors import CannotMeasure
 from bench.stand.postgres import OwnPostgres
-from db.embedded import EmbeddedPostgres
 
 
 def figure(ms: float) -> Figure:
@@ -22,20 +18,6 @@ def seen(**ours: float) -> Seen:
     """Sizes as `n1000`, and what a node costs there; the floor is a millisecond everywhere."""
     nodes = {int(size.removeprefix("n")): {OURS: figure(ms), FLOOR: figure(1.0)} for size, ms in ours.items()}
     return Seen({"cores": 2}, 10_000, nodes, {1_000: 3.0})
-
-
-@pytest.fixture(scope="session")
-def own(postgres: EmbeddedPostgres) -> OwnPostgres:
-    async def postmaster() -> psutil.Process | None:
-        connection = await asyncpg.connect(postgres.dsn("postgres"))
-        try:
-            return psutil.Process(connection.get_server_pid()).parent()
-        finally:
-            await connection.close()
-
-    found = asyncio.run(postmaster())
-    assert found is not None
-    return OwnPostgres(postgres, found)
 
 
 def test_the_floor_writes_all_that_applying_writes(own: OwnPostgres) -> None:
