@@ -24,7 +24,6 @@ _TURN_SECONDS: Final = 0.25
 _LEAVE: Final = 0.01
 """The share of those who read that leave in a turn, so that one stays for 25 seconds in the mean."""
 _STALL: Final = 0.002
-_AWAY_SECONDS_MAX: Final = 5.0
 _STALL_SECONDS_MAX: Final = 60.0
 _OPEN_AGAIN_SECONDS: Final = 1.0
 
@@ -32,10 +31,11 @@ _OPEN_AGAIN_SECONDS: Final = 1.0
 class Follower:
     """Follows over one connection after the other."""
 
-    def __init__(self, target: Target, draw: random.Random, seen: Counter[str]) -> None:
+    def __init__(self, target: Target, away_seconds_max: float, draw: random.Random, seen: Counter[str]) -> None:
         self.sequence = Sequence(keeps=False)
         self.wrong = ""
         self._target = target
+        self._away_seconds_max = away_seconds_max
         self._draw = draw
         self._seen = seen
         self._after: str | None = None
@@ -90,7 +90,7 @@ class Follower:
             return
         if subscriber.closed:
             self._seen[f"closed with {subscriber.closed}"] += 1
-        self._later(_AWAY_SECONDS_MAX * self._draw.random(), self.open)
+        self._later(self._away_seconds_max * self._draw.random(), self.open)
 
     def _later(self, seconds: float, do: Callable[[], Awaitable[None]]) -> None:
         async def wait() -> None:
@@ -112,9 +112,9 @@ class Churn:
         self._all: list[Follower] = []
         self._turning: asyncio.Task[None] | None = None
 
-    async def begin(self, followers: int) -> Words:
+    async def begin(self, followers: int, away_seconds_max: float) -> Words:
         """Open them, and let them churn from then on."""
-        self._all = [Follower(self._target, self._draw, self._seen) for _ in range(followers)]
+        self._all = [Follower(self._target, away_seconds_max, self._draw, self._seen) for _ in range(followers)]
         for each in self._all:
             await each.open()
         self._turning = asyncio.create_task(self._turn())

@@ -24,6 +24,8 @@ class SoakPlan:
     followers: int
     rate: float
     seed: int
+    away_seconds_max: float = 5.0
+    """After how long who left is back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def soaked(side: Side, plan: SoakPlan, folder: Path, writer: Helper) -> Soaked:
     """Soak a server; raises CannotMeasure when a follower is refused."""
     target = json.dumps(side.arguments())
     with helper("bench.feeding.churn", folder / "churn.log", target, str(plan.seed)) as churn:
-        churn.ask(do="begin", followers=plan.followers, seconds_max=_FINISH_SECONDS_MAX)
+        begin = {"followers": plan.followers, "away_seconds_max": plan.away_seconds_max}
+        churn.ask(do="begin", **begin, seconds_max=_FINISH_SECONDS_MAX)
         each = max(1, round(plan.rate * min(_SLICE_SECONDS, 60 * plan.minutes)))
         rss = []
         used = cpu_seconds([side.process])

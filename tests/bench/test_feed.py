@@ -186,7 +186,7 @@ def test_every_subscriber_gets_every_event_while_a_side_is_measured(
 
 def test_followers_that_churn_get_every_event(own: OwnPostgres, template: str) -> None:
     with scratch_folder("feed-test") as folder:
-        seen = Stand(folder, own, template).soak(SoakPlan(2 / 60, followers=40, rate=20, seed=1))
+        seen = Stand(folder, own, template).soak(SoakPlan(2 / 60, 40, rate=20, seed=1, away_seconds_max=0.2))
     assert (seen.events, seen.faults) == (40, 0)
     assert seen.got["left"] > 0
     assert seen.got["connections"] > 40
