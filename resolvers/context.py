@@ -150,9 +150,9 @@ class Context:
         return self._reader
 
     @contextmanager
-    def standing(self, cursor: FeedCursor) -> Iterator[Place]:
+    def standing(self, cursor: FeedCursor | None) -> Iterator[Place]:
         """Give the place of a subscription that begins behind the cursor, while the block lasts."""
-        place = Place(cursor, cursor)
+        place = Place(cursor)
         self.places.add(place)
         try:
             yield place

@@ -1,6 +1,6 @@
 """The feed as subscribers and lists see it."""
 
-from collections.abc import AsyncIterator, Hashable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,9 +15,10 @@ from domain.access import Permission
 from domain.cursor import FeedCursor
 from domain.feed import read_snapshot
 from domain.ids import TenantId
+from resolvers.batches import Batch
 from resolvers.connections import page_size
 from resolvers.context import Context
-from resolvers.feed import FeedItem
+from resolvers.feed import FeedEvent
 from resolvers.reading import refuse_wide_filter
 from resolvers.reads import Page
 from resolvers.results import Shown
@@ -44,26 +45,10 @@ class EventQuery:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FeedEvent:
-    """An event on its way to a subscriber: its row, its cursor there, and the context that its fields load with."""
-
-    row: Row
-    cursor: str
-    context: Context
-    shown: Shown
-
-    @property
-    def key(self) -> Hashable:
-        """What two subscribers' results of the event have to agree in."""
-        return self.row.position, self.cursor
-
-
-async def subscribe(context: Context, query: EventQuery, after: str | None) -> AsyncIterator[FeedEvent]:
+async def subscribe(context: Context, query: EventQuery, after: str | None) -> AsyncIterator[Batch]:
     """Yield the tenant's events behind `after` that fit, each once and in order, then every new one.
 
-    Raises CursorExpired when the log no longer holds what follows. Filters run here, before any field is executed,
-    and each event comes with loaders of its own.
+    Raises CursorExpired when the log no longer holds what follows. Filters run here, before any field is executed.
     """
     tenant_id = context.require(Permission.READ)
     _refuse_wide(query)
@@ -71,26 +56,24 @@ async def subscribe(context: Context, query: EventQuery, after: str | None) -> A
     start = await context.services.feed.end() if after is None else cursor.decode_feed(after)
     shown, database = Shown(), context.services.database
 
-    async def choose(items: Sequence[FeedItem]) -> Sequence[FeedItem]:
-        return await _wanted(database, tenant_id, query, items)
+    async def choose(found: Sequence[FeedEvent]) -> Sequence[FeedEvent]:
+        return await _wanted(database, tenant_id, query, found)
 
-    with context.standing(start) as place:
-        async for item in context.services.streams.follow(query, tenant_id, choose, start):
-            place.offer(item.cursor)
-            # The executor ends it when the fields are read: nothing is held while the client takes its time.
-            yield FeedEvent(item.row, cursor.encode_feed(item.cursor), context.operation(snapshot=True), shown)
+    with context.standing(start) as standing:
+        async for chosen in context.services.streams.follow(query, tenant_id, choose, start):
+            yield Batch(chosen, context, shown, standing)
 
 
 async def _wanted(
-    database: Database, tenant_id: TenantId, query: EventQuery, items: Sequence[FeedItem]
-) -> Sequence[FeedItem]:
-    fitting = [item for item in items if query.may_want(item.row)]
+    database: Database, tenant_id: TenantId, query: EventQuery, found: Sequence[FeedEvent]
+) -> Sequence[FeedEvent]:
+    fitting = [event for event in found if query.may_want(event.row)]
     if query.nodes == EVERYTHING or not fitting:
         return fitting
-    about = sorted({item.row.node_id for item in fitting if item.row.node_id is not None})
+    about = sorted({event.row.node_id for event in fitting if event.row.node_id is not None})
     async with database.session() as tx:
         matching = await node_store.matching_nodes(tx, tenant_id, query.nodes, about)
-    return [item for item in fitting if item.row.node_id in matching]
+    return [event for event in fitting if event.row.node_id in matching]
 
 
 def events(context: Context, query: EventQuery, first: int | None, after: str | None) -> Page:

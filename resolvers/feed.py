@@ -6,9 +6,10 @@ that fell behind reads the log itself, and nobody waits for it.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Final
 
@@ -18,7 +19,7 @@ from db.connections import Row
 from db.database import Database
 from db.events import events_after, feed_bounds
 from db.hints import Hints
-from domain.cursor import FeedCursor
+from domain.cursor import FeedCursor, encode_feed
 from domain.errors import CursorExpired
 from domain.feed import pass_event, read_snapshot, refuse_unreachable
 
@@ -29,12 +30,22 @@ POLL_SECONDS: Final = 1.0
 _log = structlog.get_logger("feed")
 
 
-@dataclass(frozen=True, slots=True)
-class FeedItem:
-    """An event of the log, with the cursor that stands behind it."""
+@dataclass(frozen=True)
+class FeedEvent:
+    """An event of the log, and where who has followed up to it stands."""
 
     row: Row
-    cursor: FeedCursor
+    place: FeedCursor
+
+    @cached_property
+    def cursor(self) -> str:
+        """The place as clients are told it, written once for all of them."""
+        return encode_feed(self.place)
+
+    @cached_property
+    def key(self) -> Hashable:
+        """What two subscribers' results of the event have to agree in."""
+        return self.row.position, self.cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +92,7 @@ class Feed:
             tasks.create_task(self._hints.run(self._on_hint))
             tasks.create_task(self._follow_log())
 
-    async def follow(self, cursor: FeedCursor | None, tenant_id: str) -> AsyncIterator[Sequence[FeedItem]]:
+    async def follow(self, cursor: FeedCursor | None, tenant_id: str) -> AsyncIterator[Sequence[FeedEvent]]:
         """Yield the tenant's events behind the cursor in batches, then every new one, each once and in order.
 
         Without a cursor it starts at the present end. Raises CursorExpired when the log no longer holds what follows.
@@ -104,18 +115,18 @@ class Feed:
         refuse_unreachable(cursor, floor=floor, head=head)
         return cursor
 
-    async def behind(self, cursor: FeedCursor, tenant_id: str) -> tuple[Sequence[FeedItem], FeedCursor]:
+    async def behind(self, cursor: FeedCursor, tenant_id: str) -> tuple[Sequence[FeedEvent], FeedCursor]:
         """Return the tenant's next events behind a cursor and the cursor behind them, once there are any of anybody's.
 
         Raises CursorExpired.
         """
         visible = read_snapshot(cursor.snapshot) if cursor.snapshot else None
-        items: list[FeedItem] = []
+        items: list[FeedEvent] = []
         for row in await self._after(cursor.position):
             passed = pass_event(cursor, visible, row.position, row.transaction)
             cursor = passed.cursor
             if passed.new and row.tenant_id == tenant_id:
-                items.append(FeedItem(row, cursor))
+                items.append(FeedEvent(row, cursor))
         return items, cursor
 
     async def beyond(self, position: int) -> None:

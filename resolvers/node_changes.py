@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from db.declared.nodes import NODES, NodeQuery
 from db.views.selection import Asked
-from domain import cursor
 from domain.access import Permission
+from domain.cursor import FeedCursor, decode_feed, encode_feed
 from domain.node_view import ViewChange
+from resolvers.batches import Batch
 from resolvers.context import Context
-from resolvers.node_views import Told
 from resolvers.reading import refuse_wide_filter
 from resolvers.reads import One
 from resolvers.results import Shown
@@ -17,14 +17,17 @@ from resolvers.results import Shown
 
 @dataclass(frozen=True, slots=True)
 class ToldChange:
-    """A change of a view on its way to a subscriber, with the context that the node's fields load with."""
+    """A change of a view as subscribers are told it."""
 
     kind: ViewChange
     node_id: str | None
-    cursor: str | None
+    place: FeedCursor | None
     key: Hashable
-    context: Context
-    shown: Shown
+
+    @property
+    def cursor(self) -> str | None:
+        """Where to resume behind it, as clients are told it."""
+        return None if self.place is None else encode_feed(self.place)
 
     @property
     def node(self) -> One | None:
@@ -34,19 +37,17 @@ class ToldChange:
         return One(NODES, Asked((NODES.where("id", (self.node_id,)),)), self.node_id)
 
 
-async def follow_nodes(context: Context, query: NodeQuery, after: str | None) -> AsyncIterator[ToldChange]:
+async def follow_nodes(context: Context, query: NodeQuery, after: str | None) -> AsyncIterator[Batch]:
     """Yield the tenant's nodes that fit, or what may have changed since a cursor; a mark; then every change.
 
     Raises InvalidInput, and CursorExpired when the log no longer holds what follows.
     """
     tenant_id = context.require(Permission.READ)
     refuse_wide_filter(*query.lists(), text=query.text)
-    start = None if after is None else cursor.decode_feed(after)
+    after = context.last_event_id or after
+    start = None if after is None else decode_feed(after)
     shown = Shown()
-    async for told in context.services.views.follow(tenant_id, query, start):
-        yield _change(context, query, told, shown)
-
-
-def _change(context: Context, query: NodeQuery, told: Told, shown: Shown) -> ToldChange:
-    here = None if told.cursor is None else cursor.encode_feed(told.cursor)
-    return ToldChange(told.change, told.node_id, here, (query, told.key), context.operation(snapshot=True), shown)
+    with context.standing(start) as standing:
+        async for told in context.services.views.follow(tenant_id, query, start):
+            changes = [ToldChange(each.change, each.node_id, each.cursor, each.key) for each in told]
+            yield Batch(changes, context, shown, standing)

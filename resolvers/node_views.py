@@ -7,7 +7,7 @@ what a query at their cursors would show, whatever is committed or placed in bet
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -21,6 +21,7 @@ from domain.cursor import FeedCursor
 from domain.ids import NodeId, TenantId
 from domain.node_view import NodeTold, Seen, ViewChange, caught_up
 from resolvers.feed import Feed
+from resolvers.streams import batched
 
 PAUSE_SECONDS: Final = 0.05
 """The least time between two looks: what comes meanwhile is one look's."""
@@ -174,7 +175,9 @@ class NodeViews:
         self._feed = feed
         self._views: dict[tuple[TenantId, NodeQuery], _View] = {}
 
-    async def follow(self, tenant_id: TenantId, query: NodeQuery, after: FeedCursor | None) -> AsyncIterator[Told]:
+    async def follow(
+        self, tenant_id: TenantId, query: NodeQuery, after: FeedCursor | None
+    ) -> AsyncIterator[Sequence[Told]]:
         """Yield the nodes that fit, or what may have changed of them since a cursor; a mark; then every change.
 
         Who falls too far behind is served as one who resumes. Raises CursorExpired.
@@ -184,15 +187,18 @@ class NodeViews:
             with self._joined(tenant_id, query) as view:
                 while True:
                     present = await view.present()
-                    for each in await _beginning(view, present, after):
-                        yield Told(each.change, each.node_id, after, (view.serial, present.look, each, after))
+                    for batch in batched(await _beginning(view, present, after)):
+                        yield [
+                            Told(each.change, each.node_id, after, (view.serial, present.look, each, after))
+                            for each in batch
+                        ]
                     number, after = present.number, present.cursor
-                    yield Told(ViewChange.SYNCED, None, after, (view.serial, present.look, after))
+                    yield [Told(ViewChange.SYNCED, None, after, (view.serial, present.look, after))]
                     while view.reaches(number):
-                        for look in await view.after(number):
-                            for told in _of_look(view, look):
-                                yield told
-                            number, after = look.number, look.cursor
+                        looks = await view.after(number)
+                        for told in batched([told for look in looks for told in _of_look(view, look)]):
+                            yield told
+                        number, after = looks[-1].number, looks[-1].cursor
         finally:
             self._feed.subscribers -= 1
 
@@ -215,9 +221,9 @@ class NodeViews:
                     del self._views[key]
 
 
-async def _beginning(view: _View, present: _Present, after: FeedCursor | None) -> Iterable[NodeTold]:
+async def _beginning(view: _View, present: _Present, after: FeedCursor | None) -> Sequence[NodeTold]:
     if after is None:
-        return (NodeTold(ViewChange.ENTERED, node_id) for node_id in sorted(present.members))
+        return [NodeTold(ViewChange.ENTERED, node_id) for node_id in sorted(present.members)]
     return caught_up(await view.touched(after), present.members)
 
 

@@ -8,22 +8,12 @@ from domain.cursor import FeedCursor
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """Where one subscription stands; whoever yields its events moves it.
+    """Where one subscription stands: behind the last of its results that was sent; whoever sends moves it.
 
-    `offered` is the cursor behind the event that was yielded last, `taken` behind the last one that was sent too: a
-    generator that is asked for more knows that what it yielded has been sent.
+    There is no such cursor as long as only a new beginning is whole.
     """
 
-    taken: FeedCursor
-    offered: FeedCursor
-
-    def offer(self, cursor: FeedCursor) -> None:
-        """Move to an event that is about to be yielded; the one before it was sent."""
-        self.taken, self.offered = self.offered, cursor
-
-    def pass_over(self, cursor: FeedCursor) -> None:
-        """Move behind events that were sent or are not wanted."""
-        self.taken = self.offered = cursor
+    sent: FeedCursor | None
 
 
 def resume_from(places: Collection[Place]) -> FeedCursor | None:
@@ -31,7 +21,10 @@ def resume_from(places: Collection[Place]) -> FeedCursor | None:
 
     One place's is exact. Several have none that is exact for all: some may see events a second time.
     """
-    if len(places) == 1:
-        return next(iter(places)).taken
+    cursors = [place.sent for place in places if place.sent is not None]
+    if len(cursors) < len(places):
+        return None
+    if len(cursors) == 1:
+        return cursors[0]
     # What a query's snapshot has seen says nothing of the other places: the position alone is sure.
-    return min((FeedCursor(place.taken.position) for place in places), key=lambda each: each.position, default=None)
+    return min((FeedCursor(cursor.position) for cursor in cursors), key=lambda each: each.position, default=None)

@@ -49,16 +49,20 @@ class SharedResults:
         self._made: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._making: dict[Hashable, tuple[int, asyncio.Task[Made]]] = {}
 
+    def kept(self, key: Hashable, shown: Shown) -> Made | None:
+        """Return what is kept of a key, if it is not older than what was shown."""
+        kept = self._made.get(key)
+        if kept is None or kept.turn < shown.turn or kept.until <= asyncio.get_running_loop().time():
+            return None
+        shown.turn = kept.turn
+        return kept.made
+
     async def result(self, key: Hashable, shown: Shown, make: Callable[[], Awaitable[Made]]) -> Any:  # noqa: ANN401 - whatever is made
         """Return the result of a key, not older than what was shown; raises what `make` raises."""
-        kept = self._made.get(key)
-        if kept is not None and kept.turn >= shown.turn and kept.until > asyncio.get_running_loop().time():
-            shown.turn = kept.turn
-            return kept.made.value
-        shown.turn, made = await self._new(key, shown, make)
+        made = self.kept(key, shown) or await self._new(key, shown, make)
         return made.value
 
-    async def _new(self, key: Hashable, shown: Shown, make: Callable[[], Awaitable[Made]]) -> tuple[int, Made]:
+    async def _new(self, key: Hashable, shown: Shown, make: Callable[[], Awaitable[Made]]) -> Made:
         under_way = self._making.get(key)
         if under_way is None or under_way[0] < shown.turn:
             # A task of its own: who asked first may leave while others wait.
@@ -67,7 +71,9 @@ class SharedResults:
             task.add_done_callback(_heard)
             under_way = self._making[key] = turn, task
         turn, task = under_way
-        return turn, await asyncio.shield(task)
+        made = await asyncio.shield(task)
+        shown.turn = turn
+        return made
 
     async def _make(self, key: Hashable, turn: int, make: Callable[[], Awaitable[Made]]) -> Made:
         begun = asyncio.get_running_loop().time()

@@ -9,16 +9,26 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
-from typing import Final
+from typing import Final, TypeVar
 
 from domain.cursor import FeedCursor
 from domain.ids import TenantId
-from resolvers.feed import Feed, FeedItem
+from resolvers.feed import Feed, FeedEvent
 
+T = TypeVar("T")
 KEPT_MAX: Final = 1024
 """Chosen events that a stream keeps for those who are not at its end."""
 
-Choose = Callable[[Sequence[FeedItem]], Awaitable[Sequence[FeedItem]]]
+BATCH_MAX: Final = 64
+"""What a follower is given at once: it has to be made, and to be held, before any of it is sent."""
+
+Choose = Callable[[Sequence[FeedEvent]], Awaitable[Sequence[FeedEvent]]]
+
+
+def batched(told: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Cut what is told into batches."""
+    for begin in range(0, len(told), BATCH_MAX):
+        yield told[begin : begin + BATCH_MAX]
 
 
 class _Stream:
@@ -29,7 +39,7 @@ class _Stream:
         self.end = begin
         self.followers = 0
         self.task: asyncio.Task[None] | None = None
-        self._kept: deque[FeedItem] = deque()
+        self._kept: deque[FeedEvent] = deque()
         self._grown = asyncio.Event()
         self._failure: Exception | None = None
 
@@ -49,7 +59,7 @@ class _Stream:
             self._failure = failure
             self._grown.set()
 
-    def after(self, position: int) -> list[FeedItem]:
+    def after(self, position: int) -> list[FeedEvent]:
         """Return what was chosen behind a position that the stream reaches back to."""
         newer = list(takewhile(lambda item: item.row.position > position, reversed(self._kept)))
         newer.reverse()
@@ -62,7 +72,7 @@ class _Stream:
         if self._failure is not None:
             raise self._failure
 
-    def _append(self, chosen: Sequence[FeedItem], end: FeedCursor) -> None:
+    def _append(self, chosen: Sequence[FeedEvent], end: FeedCursor) -> None:
         self.end = end
         if not chosen:
             return
@@ -82,8 +92,10 @@ class Streams:
 
     async def follow(
         self, query: Hashable, tenant_id: TenantId, choose: Choose, cursor: FeedCursor | None
-    ) -> AsyncIterator[FeedItem]:
+    ) -> AsyncIterator[Sequence[FeedEvent]]:
         """Yield the tenant's events behind the cursor that `choose` keeps, each once and in order, then every new one.
+
+        Who is behind is given what there is at once, in batches of no more than BATCH_MAX.
 
         `choose` must keep the same for equal queries. Raises CursorExpired, and what `choose` raises.
         """
@@ -96,12 +108,12 @@ class Streams:
                         items, behind = await self._feed.behind(place, tenant_id)
                         chosen = await choose(items) if items else ()
                     elif chosen := stream.after(place.position):
-                        behind = chosen[-1].cursor
+                        behind = chosen[-1].place
                     else:
                         await stream.grown()
                         continue
-                    for item in chosen:
-                        yield item
+                    for batch in batched(chosen):
+                        yield batch
                     place = behind
         finally:
             self._feed.subscribers -= 1

@@ -6,7 +6,8 @@ from typing import Annotated, Any, ClassVar, cast
 import strawberry
 
 from db.tables import EventRow
-from resolvers.events import EventQuery, FeedEvent
+from resolvers.events import EventQuery
+from resolvers.feed import FeedEvent
 from schema.arguments import listed
 from schema.command import Command
 from schema.compute_node import ComputeNode

@@ -4,29 +4,27 @@ graphql-core's executor is extended where it completes a value. That is not publ
 and `tests/contracts` compare both ways.
 """
 
+from functools import partial
 from typing import Any, Final, cast
 
 import orjson
 from graphql import ExecutionResult, GraphQLOutputType, GraphQLResolveInfo
-from graphql.execution.executor import Executor
 from graphql.pyutils import Path
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from db.database import AbsentValue
 from db.views.plan import PagePlan
 from domain.access import Permission
+from resolvers.batches import Batch, Told
 from resolvers.commands import Delivered
 from resolvers.context import Context
-from resolvers.events import FeedEvent
-from resolvers.node_changes import ToldChange
 from resolvers.reads import One, Page, Related, Single, SummaryPart
 from resolvers.results import Made
+from schema.batches import Part, Results
 from schema.plans import ReadPlans
 from schema.selections import Details
 from schema.sharing import Selections
 
-EVENTS: Final = (FeedEvent, ToldChange, Delivered)
-SHARED: Final = (FeedEvent, ToldChange)
 READS: Final = (One, Page, Related, Single, SummaryPart)
 PLANS: Final = ReadPlans()
 _SELECTIONS: Final = Selections()
@@ -91,41 +89,42 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
         text = plan.json(rows, read.asked) if isinstance(plan, PagePlan) else plan.json(rows)
         return (read.found(text) if isinstance(read, One) else text), True
 
-    def build_per_event_executor(self, payload: Any) -> Executor[Any]:  # noqa: ANN401 - graphql-core's signature
-        """Give the event's executor the event's context: loaders never outlive an event."""
-        executor = super().build_per_event_executor(payload)
-        if isinstance(payload, EVENTS):
-            executor.context_value = payload.context
-        return executor
-
     def execute_operation(self, serially: bool | None = None) -> Any:  # noqa: ANN401, FBT001 - graphql-core's signature
         """Execute; an event's context ends with its last field, before the client is waited for."""
         event = self.root_value
-        if isinstance(event, SHARED):
-            return self._shared(event)
-        result = super().execute_operation(serially)
-        if not isinstance(event, EVENTS):
-            return result
-        return self._ended(result, self.context_value)
+        if isinstance(event, Batch):
+            return self._results(event)
+        if isinstance(event, Delivered):
+            return self._ended(event, event.context)
+        return super().execute_operation(serially)
 
-    async def _shared(self, event: FeedEvent | ToldChange) -> ExecutionResult:
-        """Return the result of an event, made and written as JSON once for all who select the same of it."""
-        context = event.context
+    async def _results(self, batch: Batch) -> ExecutionResult:
+        """Return the results of a batch, each made and written as JSON once for all who select the same of it."""
+        shared = batch.context.services.results
+        selection = _SELECTIONS.key(self, batch.context.principal)
+        parts = []
+        for told in batch.told:
+            key = (told.key, selection)
+            made = shared.kept(key, batch.shown)  # nearly always: nobody is waited for
+            value = (
+                made.value if made else await shared.result(key, batch.shown, partial(self._made, told, batch.context))
+            )
+            data, errors = value
+            # Strawberry's extensions write into the result that they are given.
+            parts.append(Part(data, told.place, errors and list(errors)))
+        return ExecutionResult(cast("Any", Results(parts, batch.standing)), None)
 
-        async def make() -> Made:
-            result = await self._ended(super(ReadingExecution, self).execute_operation(serially=False), context)
-            if result.errors or result.data is None:
-                return Made(result, 0)
-            text = orjson.dumps(result.data)
-            return Made(ExecutionResult(cast("Any", orjson.Fragment(text)), None), len(text))
+    async def _made(self, told: Told, context: Context) -> Made:
+        result = await self._ended(told, context.operation(snapshot=True))
+        data = None if result.data is None else orjson.dumps(result.data)
+        return Made((data, result.errors), len(data) if data and not result.errors else 0)
 
-        key = (event.key, _SELECTIONS.key(self, context.principal))
-        made = await context.services.results.result(key, event.shown, make)
-        # Strawberry's extensions write into the result that they are given.
-        return ExecutionResult(made.data, made.errors)
-
-    async def _ended(self, result: Any, context: Context) -> Any:  # noqa: ANN401
+    async def _ended(self, event: object, context: Context) -> ExecutionResult:
+        """Execute for one event with a context of its own: loaders never outlive an event."""
+        executor = self.build_per_event_executor(event)
+        executor.context_value = context
         try:
-            return await result if self.is_awaitable(result) else result
+            result = super(ReadingExecution, cast("ReadingExecution", executor)).execute_operation(serially=False)
+            return cast("ExecutionResult", await result if self.is_awaitable(result) else result)
         finally:
             await context.end()

@@ -7,7 +7,7 @@ from db.views.selection import Asked
 from db.views.view import view_named
 from domain.documents.document import wire_name
 from resolvers.commands import Delivered
-from resolvers.events import FeedEvent
+from resolvers.feed import FeedEvent
 from resolvers.reads import Related, Summary
 
 

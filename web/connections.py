@@ -6,14 +6,16 @@ for `seconds_max` is given up, with whatever its connection was doing.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
 import structlog
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.exceptions import InvalidState
 from websockets.http11 import Request
 
 TOO_SLOW: Final = 4410
@@ -147,6 +149,29 @@ class SocketConnection(WebSocketsSansIOProtocol):
             return
         async with self._turn:
             await super().send(message)
+
+    async def send_texts(self, texts: Sequence[bytes]) -> int:
+        """Send the first of these messages, as many as may wait for the client, in one piece; returns how many.
+
+        Raises ClientDisconnected.
+        """
+        async with self._turn:
+            await self.writable.wait()
+            if self.disconnected or self.close_sent:
+                raise ClientDisconnected
+            room = self._bounds.bytes_max - self.transport.get_write_buffer_size()
+            count = 0
+            try:
+                for text in texts:
+                    self.conn.send_text(text)
+                    count += 1
+                    room -= len(text)
+                    if room <= 0:
+                        break
+            except InvalidState as error:
+                raise ClientDisconnected from error
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            return count
 
     def handle_ping(self) -> None:
         """Answer, unless the answers would pile up."""

@@ -10,11 +10,10 @@ from typing import Any, Final, cast
 
 from starlette.responses import StreamingResponse
 from starlette.types import Send
-from strawberry.http import GraphQLHTTPResponse
 from strawberry.http.streaming import SSETransport
 
 from domain.cursor import encode_feed
-from resolvers.context import Context
+from schema.batches import Part, Results
 
 HEARTBEAT_SECONDS: Final = 15.0
 """How long a stream may be silent: proxies close what is silent for a minute or less."""
@@ -24,30 +23,16 @@ PREAMBLE: Final = "retry: 2000\r\n\r\n"
 _closing: Final = set[asyncio.Task[None]]()
 
 
-class Told(dict[str, Any]):
-    """A result with the cursor behind its event."""
-
-    cursor: str | None = None
-
-
-def told(result: GraphQLHTTPResponse, context: Context) -> GraphQLHTTPResponse:
-    """Note where a stream's subscription stands with this result; a stream has one operation."""
-    if not context.places:
-        return result
-    noted = Told(result)
-    for place in context.places:
-        noted.cursor = encode_feed(place.offered)
-    return cast("GraphQLHTTPResponse", noted)
-
-
 class EventStream(SSETransport):
     """Strawberry's server-sent events, with ids."""
 
-    def encode_next(self, response: GraphQLHTTPResponse, encode_json: Callable[[object], str]) -> str:
-        """Encode a result."""
-        text = super().encode_next(response, encode_json)
-        cursor = response.cursor if isinstance(response, Told) else None
-        return text if cursor is None else f"id: {cursor}\r\n{text}"
+    def encode_all(self, results: Results) -> str:
+        """Encode several results, each with the cursor behind it."""
+        return "".join(self._encoded(part) for part in results.parts)
+
+    def _encoded(self, part: Part) -> str:
+        text = self.encode_event("next", part.json().decode())
+        return text if part.place is None else f"id: {encode_feed(part.place)}\r\n{text}"
 
 
 class EventStreamResponse(StreamingResponse):

@@ -29,9 +29,10 @@ from db.identifiers import new_id
 from domain.access import Principal
 from domain.errors import Code, InvalidInput, Refusal
 from resolvers.context import Context, Services
+from schema.batches import Results
 from web.authentication import Authentication
 from web.documents import PERSISTED_QUERY_NOT_FOUND, DocumentRefused, Documents, malformed_request
-from web.event_streams import EventStream, EventStreamResponse, kept_open, told
+from web.event_streams import EventStream, EventStreamResponse, kept_open
 from web.freshness import asked_freshness
 from web.sessions import Sessions
 from web.sockets import SUBSCRIPTIONS_PER_SOCKET_MAX, Operations, TextFrames
@@ -143,8 +144,11 @@ class GraphQLView(GraphQL[Context, None]):
             pending: list[Any] = []
             async with aclosing(results):
                 async for value in results:
-                    response, pending = await self._process_stream_result(request, value, pending)
-                    yield transport.encode_next(response, self.encode_json_string)
+                    if isinstance(value.data, Results):
+                        yield cast("EventStream", transport).encode_all(value.data)
+                    else:
+                        response, pending = await self._process_stream_result(request, value, pending)
+                        yield transport.encode_next(response, self.encode_json_string)
             yield transport.encode_complete()
 
         return stream
@@ -176,15 +180,12 @@ class GraphQLView(GraphQL[Context, None]):
         return stream.encode_next(answer, self.encode_json_string) + stream.encode_complete()
 
     async def process_result(self, request: Request, result: ExecutionResult) -> GraphQLHTTPResponse:
-        """Return a result as it is sent, with the cursor that an event stream tells of it.
-
-        Where all of it was refused for now, `run` says so in the answer's head.
-        """
+        """Return a result as it is sent, and note where all of it was refused for now."""
         errors = result.errors or []
         waits = [wait for each in errors if (wait := (each.extensions or {}).get("retryAfterSeconds")) is not None]
         if result.data is None and waits and len(waits) == len(errors):
             request.state.retry_after_seconds = max(waits)
-        return told(await super().process_result(request, result), request.state.context)
+        return await super().process_result(request, result)
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context:
         """Make the context: a request authenticates at once, a socket with its connection_init."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, cast
 
 import orjson
@@ -16,11 +16,14 @@ from strawberry.subscriptions.protocols.graphql_transport_ws.types import (
     Message,
     SubscribeMessage,
 )
+from uvicorn.protocols.utils import ClientDisconnected
 
 from domain.cursor import encode_feed
 from domain.errors import Code, InvalidInput
 from resolvers.context import Context
 from resolvers.places import resume_from
+from schema.batches import Results
+from web.connections import SocketConnection
 from web.documents import DocumentRefused, Documents, malformed_request
 from web.freshness import asked_freshness
 from web.sessions import Sessions
@@ -36,11 +39,31 @@ class TextFrames(ASGIWebSocketAdapter):
     """Sends text frames (orjson's bytes would be binary ones)."""
 
     async def send_json(self, message: Mapping[str, object]) -> None:
-        """Send one message, when the client has taken those before it."""
+        """Send a message, or one for each of several results, when the client has taken those before it."""
+        payload = message.get("payload")
+        results = payload.get("data") if isinstance(payload, dict) else None
         try:
-            await self.ws.send_text(orjson.dumps(message).decode())
-        except (WebSocketDisconnect, RuntimeError) as error:  # Starlette raises RuntimeError when the socket is closed
+            if isinstance(results, Results):
+                await self._send_all(message["id"], results)
+            else:
+                await self.ws.send_text(orjson.dumps(message).decode())
+        except (WebSocketDisconnect, ClientDisconnected, RuntimeError) as error:  # RuntimeError is Starlette's: closed
             raise WebSocketDisconnected from error
+
+    async def _send_all(self, operation: object, results: Results) -> None:
+        head = b'{"id":%b,"type":"next","payload":' % orjson.dumps(operation)
+        texts = [head + part.json() + b"}" for part in results.parts]
+        sent = 0
+        while sent < len(texts):
+            sent += await self._send_some(texts[sent:] if sent else texts)
+            results.standing.sent = results.parts[sent - 1].place
+
+    async def _send_some(self, texts: Sequence[bytes]) -> int:
+        connection = self._connection
+        if connection is not None:
+            return await connection.send_texts(texts)
+        await self.ws.send_text(texts[0].decode())
+        return 1
 
     async def close(self, code: int, reason: str) -> None:
         """Close; what cannot be said in a close frame is cut off."""
@@ -49,9 +72,14 @@ class TextFrames(ASGIWebSocketAdapter):
 
     def say_when_too_slow(self, reason: Callable[[], str]) -> None:
         """Have the client told this when it is given up because it takes nothing."""
-        connection = getattr(self.ws.state, "connection", None)  # there is none under another server than ours
+        connection = self._connection
         if connection is not None:
             connection.farewell = reason
+
+    @property
+    def _connection(self) -> SocketConnection | None:
+        """There is none under another server than ours."""
+        return getattr(self.ws.state, "connection", None)
 
 
 def shortened(reason: str) -> str:

@@ -6,15 +6,12 @@ from resolvers.places import Place, resume_from
 
 def _place(position: int, snapshot: str | None = None) -> Place:
     cursor = FeedCursor(position, snapshot, 1 if snapshot else 0)
-    return Place(cursor, cursor)
+    return Place(cursor)
 
 
-def test_an_event_is_taken_when_the_next_one_is_offered() -> None:
-    place = _place(1)
-    place.offer(FeedCursor(2))
-    assert (place.taken, place.offered) == (FeedCursor(1), FeedCursor(2))
-    place.offer(FeedCursor(3))
-    assert (place.taken, place.offered) == (FeedCursor(2), FeedCursor(3))
+def test_who_was_not_sent_a_whole_view_has_nothing_to_go_on_from() -> None:
+    assert resume_from({Place(None)}) is None
+    assert resume_from({Place(None), _place(7)}) is None
 
 
 def test_one_subscription_goes_on_exactly_where_it_was() -> None:
