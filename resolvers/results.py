@@ -6,9 +6,9 @@ and for who comes after them, it is made anew.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, takewhile
 from typing import Any, Final
 
 BYTES_MAX: Final = 16 * 2**20
@@ -26,17 +26,35 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    turn: int
+class _Result:
+    """What was made between two turns: what began at a later turn than another ended is not older than that."""
+
+    begun: int
+    ended: int
     until: float
     made: Made
 
 
 @dataclass(slots=True, eq=False)
 class Shown:
-    """How new the newest of the results is that a subscription was given."""
+    """How new the newest of the results is that a subscription was given: the turn at which it ended."""
 
     turn: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Making:
+    """Results that are made one after the other, as somebody asked for them."""
+
+    places: dict[Hashable, int]
+    begun: list[int]
+    """The turns of those that were begun."""
+    task: asyncio.Task[list[_Result]]
+
+    def suits(self, key: Hashable, shown: Shown) -> bool:
+        """Say whether a result of it is not older than what was shown; one that has not begun cannot be."""
+        place = self.places[key]
+        return place >= len(self.begun) or self.begun[place] >= shown.turn
 
 
 class SharedResults:
@@ -46,57 +64,82 @@ class SharedResults:
         self._bytes_max = bytes_max
         self._bytes = 0
         self._turns = count(1)
-        self._made: OrderedDict[Hashable, _Kept] = OrderedDict()
-        self._making: dict[Hashable, tuple[int, asyncio.Task[Made]]] = {}
+        self._kept: OrderedDict[Hashable, _Result] = OrderedDict()
+        self._making: dict[Hashable, _Making] = {}
 
-    def kept(self, key: Hashable, shown: Shown) -> Made | None:
-        """Return what is kept of a key, if it is not older than what was shown."""
-        kept = self._made.get(key)
-        if kept is None or kept.turn < shown.turn or kept.until <= asyncio.get_running_loop().time():
-            return None
-        shown.turn = kept.turn
-        return kept.made
+    async def results(
+        self, keys: Sequence[Hashable], shown: Shown, make: Callable[[int], Awaitable[Made]]
+    ) -> list[Any]:
+        """Return the results of keys, none older than the one before it and than what was shown.
 
-    async def result(self, key: Hashable, shown: Shown, make: Callable[[], Awaitable[Made]]) -> Any:  # noqa: ANN401 - whatever is made
-        """Return the result of a key, not older than what was shown; raises what `make` raises."""
-        made = self.kept(key, shown) or await self._new(key, shown, make)
-        return made.value
+        `make` makes one by its place in `keys`; what is missing is made in order, and whoever asks for it meanwhile is
+        given all that is made then. Raises what `make` raises.
+        """
+        found: list[_Result] = []
+        now = asyncio.get_running_loop().time()
+        while len(found) < len(keys):
+            place = len(found)
+            key = keys[place]
+            kept = self._kept.get(key)
+            if kept is not None and kept.begun >= shown.turn and kept.until > now:
+                found.append(kept)
+            else:
+                making = self._making.get(key)
+                if making is None or not making.suits(key, shown):
+                    making = self._make(keys, place, make)
+                made = await asyncio.shield(making.task)
+                found += _alike(made[making.places[key] :], list(making.places)[making.places[key] :], keys[place:])
+            shown.turn = found[-1].ended
+        return [each.made.value for each in found]
 
-    async def _new(self, key: Hashable, shown: Shown, make: Callable[[], Awaitable[Made]]) -> Made:
-        under_way = self._making.get(key)
-        if under_way is None or under_way[0] < shown.turn:
-            # A task of its own: who asked first may leave while others wait.
-            turn = next(self._turns)
-            task = asyncio.create_task(self._make(key, turn, make))
-            task.add_done_callback(_heard)
-            under_way = self._making[key] = turn, task
-        turn, task = under_way
-        made = await asyncio.shield(task)
-        shown.turn = turn
-        return made
+    def _make(self, keys: Sequence[Hashable], first: int, make: Callable[[int], Awaitable[Made]]) -> _Making:
+        begun: list[int] = []
+        # A task of its own: who asked first may leave while others wait.
+        task = asyncio.create_task(self._all(keys, first, begun, make))
+        task.add_done_callback(_heard)
+        making = _Making({key: place for place, key in enumerate(keys[first:])}, begun, task)
+        for key in making.places:
+            self._making[key] = making
+        task.add_done_callback(lambda _: self._forget(making))
+        return making
 
-    async def _make(self, key: Hashable, turn: int, make: Callable[[], Awaitable[Made]]) -> Made:
-        begun = asyncio.get_running_loop().time()
-        try:
-            made = await make()
-        finally:
-            if self._making.get(key, (0,))[0] == turn:
+    async def _all(
+        self, keys: Sequence[Hashable], first: int, begun: list[int], make: Callable[[int], Awaitable[Made]]
+    ) -> list[_Result]:
+        results = []
+        for place in range(first, len(keys)):
+            begun.append(next(self._turns))
+            until = asyncio.get_running_loop().time() + SECONDS_MAX
+            made = await make(place)
+            result = _Result(begun[-1], next(self._turns), until, made)
+            results.append(result)
+            self._keep(keys[place], result)
+        return results
+
+    def _forget(self, making: _Making) -> None:
+        for key in making.places:
+            if self._making.get(key) is making:
                 del self._making[key]
-        before = self._made.get(key)
-        if made.bytes and (before is None or before.turn < turn):
-            self._keep(key, _Kept(turn, begun + SECONDS_MAX, made))
-        return made
 
-    def _keep(self, key: Hashable, kept: _Kept) -> None:
-        before = self._made.pop(key, None)
-        self._bytes += kept.made.bytes - (before.made.bytes if before else 0)
-        self._made[key] = kept
+    def _keep(self, key: Hashable, result: _Result) -> None:
+        before = self._kept.get(key)
+        if not result.made.bytes or (before is not None and before.begun > result.begun):
+            return
+        self._kept.pop(key, None)
+        self._bytes += result.made.bytes - (before.made.bytes if before else 0)
+        self._kept[key] = result
         while self._bytes > self._bytes_max:
-            _, oldest = self._made.popitem(last=False)
+            _, oldest = self._kept.popitem(last=False)
             self._bytes -= oldest.made.bytes
 
 
-def _heard(task: asyncio.Task[Made]) -> None:
+def _alike(results: Sequence[_Result], keys: Sequence[Hashable], asked: Sequence[Hashable]) -> list[_Result]:
+    """Return the results of those keys that were asked for in the same order, from the first on."""
+    same = takewhile(lambda pair: pair[0] == pair[1], zip(keys, asked, strict=False))
+    return [result for result, _ in zip(results, same, strict=False)]
+
+
+def _heard(task: asyncio.Task[list[_Result]]) -> None:
     """Take note of what went wrong: all who asked may have left."""
     if not task.cancelled():
         task.exception()

@@ -4,7 +4,6 @@ graphql-core's executor is extended where it completes a value. That is not publ
 and `tests/contracts` compare both ways.
 """
 
-from functools import partial
 from typing import Any, Final, cast
 
 import orjson
@@ -100,18 +99,16 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
 
     async def _results(self, batch: Batch) -> ExecutionResult:
         """Return the results of a batch, each made and written as JSON once for all who select the same of it."""
-        shared = batch.context.services.results
         selection = _SELECTIONS.key(self, batch.context.principal)
-        parts = []
-        for told in batch.told:
-            key = (told.key, selection)
-            made = shared.kept(key, batch.shown)  # nearly always: nobody is waited for
-            value = (
-                made.value if made else await shared.result(key, batch.shown, partial(self._made, told, batch.context))
-            )
-            data, errors = value
-            # Strawberry's extensions write into the result that they are given.
-            parts.append(Part(data, told.place, errors and list(errors)))
+        keys = [(told.key, selection) for told in batch.told]
+        made = await batch.context.services.results.results(
+            keys, batch.shown, lambda place: self._made(batch.told[place], batch.context)
+        )
+        # Strawberry's extensions write into the errors that they are given.
+        parts = [
+            Part(data, told.place, errors and list(errors))
+            for told, (data, errors) in zip(batch.told, made, strict=True)
+        ]
         return ExecutionResult(cast("Any", Results(parts, batch.standing)), None)
 
     async def _made(self, told: Told, context: Context) -> Made:

@@ -20,37 +20,97 @@ class _Maker:
         return Made(value, self._size)
 
 
+async def _one(results: SharedResults, key: str, shown: Shown, maker: _Maker) -> object:
+    (value,) = await results.results([key], shown, lambda _: maker())
+    return value
+
+
 async def test_what_many_ask_for_at_once_is_made_once_though_who_asked_first_leaves() -> None:
     results, make = SharedResults(), _Maker()
-    tasks = [asyncio.create_task(results.result("k", Shown(), make)) for _ in range(100)]
+    tasks = [asyncio.create_task(_one(results, "k", Shown(), make)) for _ in range(100)]
     await asyncio.sleep(0)
     tasks[0].cancel()
     make.may.set()
     assert set(await asyncio.gather(*tasks[1:])) == {1}
-    assert await results.result("k", Shown(), make) == 1
+    assert await _one(results, "k", Shown(), make) == 1
     assert make.made == 1
 
 
 async def test_who_was_shown_a_later_state_is_not_taken_back() -> None:
     results, make, shown = SharedResults(), _Maker(), Shown()
     make.may.set()
-    await results.result("first", Shown(), make)
-    await results.result("second", shown, make)
-    assert await results.result("first", shown, make) == 3
-    assert await results.result("first", Shown(), make) == 3
+    await _one(results, "first", Shown(), make)
+    await _one(results, "second", shown, make)
+    assert await _one(results, "first", shown, make) == 3
+    assert await _one(results, "first", Shown(), make) == 3
 
 
 async def test_what_is_kept_has_a_bound() -> None:
     results, make = SharedResults(bytes_max=10), _Maker(size=4)
     make.may.set()
     for key in ("a", "b", "c", "c"):
-        await results.result(key, Shown(), make)
+        await _one(results, key, Shown(), make)
     assert make.made == 3
-    await results.result("a", Shown(), make)
+    await _one(results, "a", Shown(), make)
     assert make.made == 4
 
 
 async def test_what_must_not_be_kept_is_made_for_each_who_comes_later() -> None:
     results, make = SharedResults(), _Maker(size=0)
     make.may.set()
-    assert [await results.result("k", Shown(), make) for _ in range(2)] == [1, 2]
+    assert [await _one(results, "k", Shown(), make) for _ in range(2)] == [1, 2]
+
+
+class _Log:
+    """Makes results that say when they were made, and waits where it is told to."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.gates: dict[str, asyncio.Event] = {}
+
+    async def ask(self, results: SharedResults, keys: str, shown: Shown) -> list[str]:
+        """Ask for the result of each letter."""
+
+        async def make(place: int) -> Made:
+            self.made.append(keys[place])
+            value = f"{keys[place]}{len(self.made)}"
+            if keys[place] in self.gates:
+                await self.gates[keys[place]].wait()
+            return Made(value, 1)
+
+        return await results.results(keys, shown, make)
+
+
+async def test_several_are_made_in_order_and_once_for_all_who_ask_for_them_or_for_the_end_of_them() -> None:
+    results, log = SharedResults(), _Log()
+    log.gates["a"] = asyncio.Event()
+    asking = [asyncio.create_task(log.ask(results, keys, Shown())) for keys in ("abcd", "abcd", "cd", "cde")]
+    await asyncio.sleep(0)
+    log.gates["a"].set()
+    assert await asyncio.gather(*asking) == [
+        ["a1", "b2", "c3", "d4"],
+        ["a1", "b2", "c3", "d4"],
+        ["c3", "d4"],
+        ["c3", "d4", "e5"],
+    ]
+    assert await log.ask(results, "abcde", Shown()) == ["a1", "b2", "c3", "d4", "e5"]
+
+
+async def test_who_asks_in_another_order_is_shown_nothing_older_than_before() -> None:
+    results, log, shown = SharedResults(), _Log(), Shown()
+    assert await log.ask(results, "abc", Shown()) == ["a1", "b2", "c3"]
+    assert await log.ask(results, "acb", shown) == ["a1", "c3", "b4"]
+    assert await log.ask(results, "c", shown) == ["c5"]
+
+
+async def test_a_result_that_began_before_another_ended_is_not_shown_after_it() -> None:
+    results, log, shown = SharedResults(), _Log(), Shown()
+    log.gates["b"] = asyncio.Event()
+    early = asyncio.create_task(log.ask(results, "b", Shown()))
+    await asyncio.sleep(0)
+    assert await log.ask(results, "a", shown) == ["a2"]
+    later = asyncio.create_task(log.ask(results, "b", shown))
+    await asyncio.sleep(0)
+    log.gates["b"].set()
+    assert (await early, await later) == (["b1"], ["b3"])
+    assert await log.ask(results, "b", Shown()) == ["b3"]
