@@ -40,6 +40,8 @@ class _Stream:
         self.followers = 0
         self.task: asyncio.Task[None] | None = None
         self._kept: deque[FeedEvent] = deque()
+        self._newer: tuple[int, list[FeedEvent]] = -1, []
+        """What was asked for last: nearly all followers are at the same place."""
         self._grown = asyncio.Event()
         self._failure: Exception | None = None
 
@@ -61,9 +63,11 @@ class _Stream:
 
     def after(self, position: int) -> list[FeedEvent]:
         """Return what was chosen behind a position that the stream reaches back to."""
-        newer = list(takewhile(lambda item: item.row.position > position, reversed(self._kept)))
-        newer.reverse()
-        return newer
+        if self._newer[0] != position:
+            newer = list(takewhile(lambda event: event.row.position > position, reversed(self._kept)))
+            newer.reverse()
+            self._newer = position, newer
+        return self._newer[1]
 
     async def grown(self) -> None:
         """Wait until more was chosen; raises what ended the stream."""
@@ -77,6 +81,7 @@ class _Stream:
         if not chosen:
             return
         self._kept.extend(chosen)
+        self._newer = -1, []
         while len(self._kept) > KEPT_MAX:
             self.since = self._kept.popleft().row.position
         self._grown.set()

@@ -16,12 +16,21 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidState
+from websockets.extensions.base import Extension
+from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFactory
+from websockets.frames import Frame
 from websockets.http11 import Request
+
+from web.compression import COMPRESSED_FROM_BYTES, LEVEL
 
 TOO_SLOW: Final = 4410
 """Close code of a socket whose client was given up; graphql-ws takes it for one after which it may come again."""
 _LOOKS: Final = 4
 """How often a connection is looked at while a client's time runs: so many looks without progress are its end."""
+# Nothing is kept of a message for the next one: 1,000 clients' windows would be 100 MB.
+_DEFLATE: Final = ServerPerMessageDeflateFactory(
+    server_no_context_takeover=True, client_no_context_takeover=True, compress_settings={"level": LEVEL}
+)
 _log = structlog.get_logger("connections")
 
 
@@ -108,11 +117,31 @@ class HttpConnection(HttpToolsProtocol):
         self.transport.abort()
 
 
+class LargeMessages(Extension):
+    """Compression of those messages that are worth it, as RFC 7692 (section 6) lets us choose.
+
+    An event of the feed is sent to many: compressing it takes longer than all else that is done for one of them.
+    """
+
+    def __init__(self, compression: Extension) -> None:
+        self.name = compression.name
+        self._compression = compression
+
+    def encode(self, frame: Frame) -> Frame:
+        """Compress what is large."""
+        return frame if len(frame.data) < COMPRESSED_FROM_BYTES else self._compression.encode(frame)
+
+    def decode(self, frame: Frame, *, max_size: int | None = None) -> Frame:
+        """Decompress what the client has compressed."""
+        return self._compression.decode(frame, max_size=max_size)
+
+
 class SocketConnection(WebSocketsSansIOProtocol):
     """A WebSocket; one message at a time waits to be written, whatever the number of operations."""
 
     def __init__(self, bounds: Bounds, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - uvicorn's
         super().__init__(*arguments, **named)
+        self.conn.available_extensions = [_DEFLATE]
         self._bounds = bounds
         self._turn = asyncio.Lock()
         self._overdue: bytes | None = None
@@ -128,6 +157,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
     def handle_connect(self, event: Request) -> None:
         """Let the application reach its connection: it begins after this."""
         super().handle_connect(event)
+        self.conn.extensions = [LargeMessages(extension) for extension in self.conn.extensions]
         if hasattr(self, "scope"):  # else the handshake was refused
             self.scope["state"]["connection"] = self
 
