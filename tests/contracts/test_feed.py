@@ -240,8 +240,8 @@ async def test_another_tenant_hears_nothing(served: Served) -> None:
         await until(lambda: server.services.feed.head > 0)
         theirs = await report(server.stranger, "n2", {"os": {"kernel": "6.1.0"}})
         assert theirs
-        heard = [(await socket.next())["events"]["type"] for _ in range(2)]
-        assert heard == ["node.adopted", "node.inventory.changed"]
+        heard = [(await socket.next())["events"]["type"] for _ in range(3)]
+        assert heard == ["node.adopted", "node.changed", "node.inventory.changed"]
         log = await server.stranger.data("{ events { nodes { nodeId } } }")
     assert {event["nodeId"] for event in log["events"]["nodes"]} == {theirs}
 
@@ -294,10 +294,10 @@ async def test_server_sent_events_flow_and_end_when_the_server_stops(served: Ser
         await until(lambda: server.services.feed.subscribers == 1)
         await report(server.agent, "n1", {"os": {"kernel": "6.1.0"}})
         told: list[str] = []
-        while len(told) < 2:
+        while len(told) < 3:
             line = await anext(lines)
             told += [line.removeprefix("data: ")] if line.startswith("data: {") else []
-        types = ("node.adopted", "node.inventory.changed")
+        types = ("node.adopted", "node.changed", "node.inventory.changed")
         assert told == [f'{{"data":{{"events":{{"type":"{each}"}}}}}}' for each in types]
         server.services.stopping.set()
         assert [line async for line in lines if line.startswith("data: {")] == []

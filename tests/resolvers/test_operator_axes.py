@@ -46,7 +46,9 @@ async def _rows(database: Database) -> Rows:
 
 async def _told(database: Database) -> list[tuple[str, str | None, str | None]]:
     async with database.session() as session:
-        rows = await session.fetch("select type, payload from outbox where type <> 'node.adopted' order by sequence")
+        rows = await session.fetch(
+            "select type, payload from outbox where type not in ('node.adopted', 'node.changed') order by sequence"
+        )
     return [(row.type, row.payload["reason"], row.payload["by"]) for row in rows]
 
 
