@@ -22,12 +22,16 @@ async def in_parallel(items: Iterable[Item], call: Callable[[Item], Awaitable[Re
         for place, item in numbered:
             results[place] = await call(item)
 
+    # Neither a task group nor `gather`: a cancellation that comes as a task fails must not be lost.
+    workers = [asyncio.create_task(work()) for _ in range(WORKERS)]
     try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(WORKERS):
-                group.create_task(work())
-    except ExceptionGroup as failures:
-        raise first_of(failures) from failures
+        done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.wait(workers)
+    for worker in done:
+        worker.result()
     return [results[place] for place in sorted(results)]
 
 

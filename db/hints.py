@@ -14,6 +14,8 @@ import structlog
 from broadcaster import Broadcast
 from broadcaster._base import Subscriber
 
+from db.together import together
+
 CHANNEL: Final = "fleetgraph_feed"
 PING_SECONDS: Final = 2.0
 _PINGS_MISSED_MAX: Final = 3
@@ -58,7 +60,7 @@ class Hints:
                     delay = _RETRY_SECONDS_MIN
                     await self._converse(broadcast, subscriber, on_hint)
             except Exception as error:  # noqa: BLE001 - whatever the backend raises, the log's poll is the guarantee
-                _log.warning("hints interrupted", error=repr(_first(error)), retry_seconds=delay)
+                _log.warning("hints interrupted", error=repr(error), retry_seconds=delay)
             await asyncio.sleep(delay)
             delay = min(delay * 2, _RETRY_SECONDS_MAX)
 
@@ -66,9 +68,7 @@ class Hints:
         self._connected = True
         self._news.set()  # what could not be told meanwhile
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._hear(subscriber, on_hint))
-                tasks.create_task(self._tell(broadcast))
+            await together(self._hear(subscriber, on_hint), self._tell(broadcast))
         finally:
             self._connected = False
 
@@ -129,7 +129,3 @@ async def _attempt(farewell: Awaitable[object]) -> None:
     with contextlib.suppress(Exception):
         async with asyncio.timeout(_BACKEND_SECONDS_MAX):
             await farewell
-
-
-def _first(error: BaseException) -> BaseException:
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -4,7 +4,6 @@ Pending is state in the database, so nothing is lost with a process. A batch tha
 time; a node that fails by itself is recorded with its error, keeps its last good inventory and stops nobody else.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -24,6 +23,7 @@ from db.identifiers import new_id_after
 from db.inventory import Applied
 from db.node_changes import node_states, tell_changes
 from db.nodes import DecidedNode, save_decided
+from db.together import together
 from domain.digest import inventory_digest
 from domain.errors import InvalidSection
 from domain.gpu_models import GPU_MODELS_VERSION
@@ -84,13 +84,7 @@ async def _apply_in_lanes(database: Database, now: Callable[[], datetime]) -> in
             done += activation.done
         return done + activation.done
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            lanes = [group.create_task(lane()) for _ in range(LANES)]
-    except ExceptionGroup as failed:
-        # Who runs a reconciler tells a moment of the database from a bug by the error itself.
-        raise failed.exceptions[0] from failed
-    return sum(each.result() for each in lanes)
+    return sum(await together(*(lane() for _ in range(LANES))))
 
 
 async def _apply_alone(database: Database, node_id: NodeId, now: Callable[[], datetime]) -> None:

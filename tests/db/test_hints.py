@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -136,3 +137,17 @@ async def test_hints_come_back_after_redis_did(redis: Redis) -> None:
 
 def test_publishing_without_a_connection_is_no_error() -> None:
     Hints("memory://").publish(1)
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_who_is_cancelled_as_its_connection_fails_ends(turns: int) -> None:
+    hints = Hints("memory://", ping_seconds=0.01)
+    running = asyncio.create_task(hints.run(lambda _: None))
+    await until(lambda: hints.connected)
+    time.sleep(0.1)  # noqa: ASYNC251 - a process that was stopped finds that its time is up, turns later
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    running.cancel()
+    done, _ = await asyncio.wait([running], timeout=2)
+    running.cancel()
+    assert done == {running}
