@@ -6,7 +6,7 @@ and for who comes after them, it is made anew.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, takewhile
 from typing import Any, Final
@@ -25,14 +25,25 @@ class Made:
     bytes: int
 
 
+Make = Callable[[Sequence[int]], Awaitable[Sequence[Made]]]
+"""Makes the results of keys together, on one view of the data, by their places."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What was made between two turns: what began at a later turn than another ended is not older than that."""
+    """What was made between two turns: what began at a later turn than another ended is not older than that.
+
+    What was made together ended at the same turn, and shows the same state.
+    """
 
     begun: int
     ended: int
     until: float
     made: Made
+
+    def suits(self, shown: "Shown") -> bool:
+        """Say whether it is not older than what was shown."""
+        return self.begun >= shown.turn or self.ended == shown.turn
 
 
 @dataclass(slots=True, eq=False)
@@ -42,19 +53,13 @@ class Shown:
     turn: int = 0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Making:
-    """Results that are made one after the other, as somebody asked for them."""
+    """Results that are made together, as somebody asked for them."""
 
-    places: dict[Hashable, int]
-    begun: list[int]
-    """The turns of those that were begun."""
+    begun: int
+    places: Mapping[Hashable, int]
     task: asyncio.Task[list[_Result]]
-
-    def suits(self, key: Hashable, shown: Shown) -> bool:
-        """Say whether a result of it is not older than what was shown; one that has not begun cannot be."""
-        place = self.places[key]
-        return place >= len(self.begun) or self.begun[place] >= shown.turn
 
 
 class SharedResults:
@@ -67,13 +72,11 @@ class SharedResults:
         self._kept: OrderedDict[Hashable, _Result] = OrderedDict()
         self._making: dict[Hashable, _Making] = {}
 
-    async def results(
-        self, keys: Sequence[Hashable], shown: Shown, make: Callable[[int], Awaitable[Made]]
-    ) -> list[Any]:
+    async def results(self, keys: Sequence[Hashable], shown: Shown, make: Make) -> list[Any]:
         """Return the results of keys, none older than the one before it and than what was shown.
 
-        `make` makes one by its place in `keys`; what is missing is made in order, and whoever asks for it meanwhile is
-        given all that is made then. Raises what `make` raises.
+        From the first on that is missing, all are made together, and whoever asks for some of them meanwhile is given
+        them. Raises what `make` raises.
         """
         found: list[_Result] = []
         now = asyncio.get_running_loop().time()
@@ -81,39 +84,36 @@ class SharedResults:
             place = len(found)
             key = keys[place]
             kept = self._kept.get(key)
-            if kept is not None and kept.begun >= shown.turn and kept.until > now:
+            if kept is not None and kept.until > now and kept.suits(shown):
                 found.append(kept)
             else:
                 making = self._making.get(key)
-                if making is None or not making.suits(key, shown):
+                if making is None or making.begun < shown.turn:
                     making = self._make(keys, place, make)
                 made = await asyncio.shield(making.task)
-                found += _alike(made[making.places[key] :], list(making.places)[making.places[key] :], keys[place:])
+                first = making.places[key]
+                found += _alike(made[first:], list(making.places)[first:], keys[place:])
             shown.turn = found[-1].ended
         return [each.made.value for each in found]
 
-    def _make(self, keys: Sequence[Hashable], first: int, make: Callable[[int], Awaitable[Made]]) -> _Making:
-        begun: list[int] = []
+    def _make(self, keys: Sequence[Hashable], first: int, make: Make) -> _Making:
+        begun = next(self._turns)
         # A task of its own: who asked first may leave while others wait.
-        task = asyncio.create_task(self._all(keys, first, begun, make))
+        task = asyncio.create_task(self._made(keys, first, begun, make))
         task.add_done_callback(_heard)
-        making = _Making({key: place for place, key in enumerate(keys[first:])}, begun, task)
+        making = _Making(begun, {key: place for place, key in enumerate(keys[first:])}, task)
         for key in making.places:
             self._making[key] = making
         task.add_done_callback(lambda _: self._forget(making))
         return making
 
-    async def _all(
-        self, keys: Sequence[Hashable], first: int, begun: list[int], make: Callable[[int], Awaitable[Made]]
-    ) -> list[_Result]:
-        results = []
-        for place in range(first, len(keys)):
-            begun.append(next(self._turns))
-            until = asyncio.get_running_loop().time() + SECONDS_MAX
-            made = await make(place)
-            result = _Result(begun[-1], next(self._turns), until, made)
-            results.append(result)
-            self._keep(keys[place], result)
+    async def _made(self, keys: Sequence[Hashable], first: int, begun: int, make: Make) -> list[_Result]:
+        until = asyncio.get_running_loop().time() + SECONDS_MAX
+        made = await make(range(first, len(keys)))
+        ended = next(self._turns)
+        results = [_Result(begun, ended, until, each) for each in made]
+        for key, result in zip(keys[first:], results, strict=True):
+            self._keep(key, result)
         return results
 
     def _forget(self, making: _Making) -> None:

@@ -4,6 +4,7 @@ graphql-core's executor is extended where it completes a value. That is not publ
 and `tests/contracts` compare both ways.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import orjson
@@ -12,6 +13,7 @@ from graphql.pyutils import Path
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
 from db.database import AbsentValue
+from db.together import together
 from db.views.plan import PagePlan
 from domain.access import Permission
 from resolvers.batches import Batch, Told
@@ -94,7 +96,7 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
         if isinstance(event, Batch):
             return self._results(event)
         if isinstance(event, Delivered):
-            return self._ended(event, event.context)
+            return self._alone(event)
         return super().execute_operation(serially)
 
     async def _results(self, batch: Batch) -> ExecutionResult:
@@ -102,7 +104,7 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
         selection = _SELECTIONS.key(self, batch.context.principal)
         keys = [(told.key, selection) for told in batch.told]
         made = await batch.context.services.results.results(
-            keys, batch.shown, lambda place: self._made(batch.told[place], batch.context)
+            keys, batch.shown, lambda places: self._made([batch.told[place] for place in places], batch.context)
         )
         # Strawberry's extensions write into the errors that they are given.
         parts = [
@@ -111,17 +113,27 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
         ]
         return ExecutionResult(cast("Any", Results(parts, batch.standing)), None)
 
-    async def _made(self, told: Told, context: Context) -> Made:
-        result = await self._ended(told, context.operation(snapshot=True))
+    async def _made(self, told: Sequence[Told], context: Context) -> list[Made]:
+        """Execute for several at once, on one view of the data and with loaders that live no longer."""
+        own = context.operation(snapshot=True)
+        try:
+            return await together(*(self._made_of(each, own) for each in told))
+        finally:
+            await own.end()
+
+    async def _made_of(self, told: Told, context: Context) -> Made:
+        result = await self._executed(told, context)
         data = None if result.data is None else orjson.dumps(result.data)
         return Made((data, result.errors), len(data) if data and not result.errors else 0)
 
-    async def _ended(self, event: object, context: Context) -> ExecutionResult:
-        """Execute for one event with a context of its own: loaders never outlive an event."""
-        executor = self.build_per_event_executor(event)
-        executor.context_value = context
+    async def _alone(self, event: Delivered) -> ExecutionResult:
         try:
-            result = super(ReadingExecution, cast("ReadingExecution", executor)).execute_operation(serially=False)
-            return cast("ExecutionResult", await result if self.is_awaitable(result) else result)
+            return await self._executed(event, event.context)
         finally:
-            await context.end()
+            await event.context.end()
+
+    async def _executed(self, event: object, context: Context) -> ExecutionResult:
+        executor = cast("ReadingExecution", self.build_per_event_executor(event))
+        executor.context_value = context
+        result = super(ReadingExecution, executor).execute_operation(serially=False)
+        return cast("ExecutionResult", await result if self.is_awaitable(result) else result)

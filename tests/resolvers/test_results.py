@@ -1,6 +1,7 @@
 """Results that are made once for many."""
 
 import asyncio
+from collections.abc import Sequence
 
 from resolvers.results import Made, SharedResults, Shown
 
@@ -21,7 +22,10 @@ class _Maker:
 
 
 async def _one(results: SharedResults, key: str, shown: Shown, maker: _Maker) -> object:
-    (value,) = await results.results([key], shown, lambda _: maker())
+    async def make(_: object) -> list[Made]:
+        return [await maker()]
+
+    (value,) = await results.results([key], shown, make)
     return value
 
 
@@ -62,45 +66,48 @@ async def test_what_must_not_be_kept_is_made_for_each_who_comes_later() -> None:
 
 
 class _Log:
-    """Makes results that say when they were made, and waits where it is told to."""
+    """Makes results that say in which turn they were made, and waits where it is told to."""
 
     def __init__(self) -> None:
-        self.made: list[str] = []
+        self.turn = 0
         self.gates: dict[str, asyncio.Event] = {}
 
     async def ask(self, results: SharedResults, keys: str, shown: Shown) -> list[str]:
         """Ask for the result of each letter."""
 
-        async def make(place: int) -> Made:
-            self.made.append(keys[place])
-            value = f"{keys[place]}{len(self.made)}"
-            if keys[place] in self.gates:
-                await self.gates[keys[place]].wait()
-            return Made(value, 1)
+        async def make(places: Sequence[int]) -> list[Made]:
+            self.turn += 1
+            made = [Made(f"{keys[place]}{self.turn}", 1) for place in places]
+            for place in places:
+                if keys[place] in self.gates:
+                    await self.gates[keys[place]].wait()
+            return made
 
         return await results.results(keys, shown, make)
 
 
-async def test_several_are_made_in_order_and_once_for_all_who_ask_for_them_or_for_the_end_of_them() -> None:
+async def test_several_are_made_together_and_once_for_all_who_ask_for_them_or_for_the_end_of_them() -> None:
     results, log = SharedResults(), _Log()
     log.gates["a"] = asyncio.Event()
     asking = [asyncio.create_task(log.ask(results, keys, Shown())) for keys in ("abcd", "abcd", "cd", "cde")]
     await asyncio.sleep(0)
     log.gates["a"].set()
     assert await asyncio.gather(*asking) == [
-        ["a1", "b2", "c3", "d4"],
-        ["a1", "b2", "c3", "d4"],
-        ["c3", "d4"],
-        ["c3", "d4", "e5"],
+        ["a1", "b1", "c1", "d1"],
+        ["a1", "b1", "c1", "d1"],
+        ["c1", "d1"],
+        ["c1", "d1", "e2"],
     ]
-    assert await log.ask(results, "abcde", Shown()) == ["a1", "b2", "c3", "d4", "e5"]
+    assert await log.ask(results, "abcde", Shown()) == ["a1", "b1", "c1", "d1", "e2"]
 
 
 async def test_who_asks_in_another_order_is_shown_nothing_older_than_before() -> None:
     results, log, shown = SharedResults(), _Log(), Shown()
-    assert await log.ask(results, "abc", Shown()) == ["a1", "b2", "c3"]
-    assert await log.ask(results, "acb", shown) == ["a1", "c3", "b4"]
-    assert await log.ask(results, "c", shown) == ["c5"]
+    assert await log.ask(results, "ab", Shown()) == ["a1", "b1"]
+    assert await log.ask(results, "c", Shown()) == ["c2"]
+    assert await log.ask(results, "ba", shown) == ["b1", "a1"]
+    assert await log.ask(results, "bcb", shown) == ["b1", "c2", "b3"]
+    assert await log.ask(results, "c", shown) == ["c4"]
 
 
 async def test_a_result_that_began_before_another_ended_is_not_shown_after_it() -> None:
