@@ -25,7 +25,8 @@ cross join lateral (select substr(c.relname, length('events_p') + 1)::bigint as 
 cross join feed_head h
 where i.inhparent = 'events'::regclass
 """
-# Attached, and not made as a partition: that would wait for everybody who reads the log, and they for it.
+# Attached, and not made as a partition: that would wait for everybody who reads the log, and they for it. Who places
+# events waits: a statement knows the partitions that there were when it was given its lock.
 _MAKE = """
 create function make_event_partition(size bigint) returns bigint
 language plpgsql security definer set search_path = {schema}, pg_temp set lock_timeout = '100ms' as $$
@@ -36,7 +37,7 @@ begin
     if size is null or size not between 1 and 100000000 then
         raise exception 'no size of a partition: %', size using errcode = '22023';
     end if;
-    lock table only events in share update exclusive mode;
+    lock table only events in share row exclusive mode;
     select * into strict head from feed_head for update;
     name := 'events_p' || head.room + 1;
     execute format('create table %I (like events including all)', name);
@@ -80,7 +81,9 @@ begin
     end if;
     lock table only events in access exclusive mode;
     select * into strict head from feed_head for update;
-    if head.floor <> seen.floor or (reach > seen.position and head.position > seen.position) then
+    if head.floor <> seen.floor
+        or (reach > seen.position and (head.position, head.room) <> (seen.position, seen.room))
+    then
         return null;  -- what is to go is no longer what was looked at
     end if;
     foreach name in array doomed loop

@@ -252,7 +252,7 @@ async def test_the_log_says_when_it_no_longer_reaches_back_and_passes_over_what_
     database: Database, server: RunningServer
 ) -> None:
     await report(server.agent, "n1", {"os": {"kernel": "6.1.0"}})
-    await until(lambda: server.services.feed.head == 2)
+    await until(lambda: server.services.feed.head == 3)
     first = (await server.operator.data("{ events { nodes { cursor type } } }"))["events"]["nodes"]
     query = "query ($c: Cursor) { events(after: $c) { nodes { type } } }"
     assert (await server.operator.data(query, c=first[-1]["cursor"]))["events"]["nodes"] == []

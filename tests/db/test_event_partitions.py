@@ -287,3 +287,17 @@ async def test_a_log_from_before_partitions_is_taken_over_as_it_is(database_url:
     assert await _positions(owner) == list(range(11, 23))
     await migrate(database_url)
     assert await _forget(owner, datetime.now(UTC) + timedelta(days=1)) == 22
+
+
+async def test_a_relay_waits_for_room_that_is_being_made(database: Database, owner: Database) -> None:
+    await _small_partitions(owner, 2)
+    await _commit(database, 1)
+    async with database.transaction() as tx:
+        await write_events(tx, [NewEvent(TENANT, None, "test", {}) for _ in range(3)])
+    async with database.session() as relay_session:
+        async with database.transaction() as growing:
+            assert await growing.value("select make_event_partition(3)") == 5
+            placing = asyncio.create_task(place_events(relay_session, 100))
+            await asyncio.sleep(0.2)
+            assert not placing.done()
+        assert await placing == Placed(4, 3, 1)

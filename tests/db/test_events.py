@@ -20,8 +20,7 @@ async def _write(database: Database, *numbers: int) -> None:
 async def _place(database: Database, limit: int = 100) -> tuple[int, int]:
     async with database.transaction() as tx:
         placed = await place_events(tx, limit)
-    assert placed
-    return placed.position, placed.count
+    return (placed.position, placed.count) if placed else (0, 0)
 
 
 async def test_events_of_an_undone_transaction_never_happened(database: Database) -> None:
