@@ -13,6 +13,15 @@ from asyncpg.pool import PoolConnectionProxy
 STATEMENT_SECONDS_MAX: Final = 30
 IDLE_SECONDS_MAX: Final = 10
 """How long a transaction that writes may wait for its next statement: they are made of data at hand, without I/O."""
+TRANSACTION_SECONDS_MAX: Final = STATEMENT_SECONDS_MAX + IDLE_SECONDS_MAX
+"""How long a transaction that writes may take, where PostgreSQL keeps to it (17).
+
+asyncpg prepares a statement and sends its values later. To PostgreSQL a process that is stopped between the two is not
+idle, so that this alone frees what it holds.
+"""
+SNAPSHOT_SECONDS_MAX: Final = 3600
+"""The same for one that reads, whose client may take its answer slowly: it locks no rows."""
+_TIMED_FROM: Final = (17,)
 POOL_SIZE_MAX: Final = 16
 PREPARED_MAX: Final = 128
 """Statements that each connection keeps prepared; a plan of a large one takes PostgreSQL a few hundred kilobytes."""
@@ -42,10 +51,11 @@ TRANSIENT: Final = (
     asyncpg.ObjectNotInPrerequisiteStateError,
     asyncpg.OperatorInterventionError,
     asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TransactionTimeoutError,
 )
 """What says nothing of the statement but of the moment: the server restarts, is full, gave up a lock or a wait.
 
-A loop tries again, a request fails. SQLSTATE classes 08, 40, 53, 55, 57 and 25P03.
+A loop tries again, a request fails. SQLSTATE classes 08, 40, 53, 55, 57, 25P03 and 25P04.
 """
 
 
@@ -118,7 +128,7 @@ async def open_pool(dsn: str, *, size_max: int, size_min: int, role: str | None)
 
 
 async def prepare_connection(connection: "asyncpg.Connection[Row]") -> None:
-    """Decode jsonb with orjson."""
+    """Decode jsonb with orjson, and bound how long transactions take."""
     await connection.set_type_codec(
         "jsonb",
         schema="pg_catalog",
@@ -126,6 +136,13 @@ async def prepare_connection(connection: "asyncpg.Connection[Row]") -> None:
         encoder=lambda value: b"\x01" + orjson.dumps(value),
         decoder=lambda data: orjson.loads(memoryview(data)[1:]),
     )
+    if is_timed(connection):
+        await connection.execute(f"set transaction_timeout to {int(TRANSACTION_SECONDS_MAX * 1000)}")
+
+
+def is_timed(connection: "asyncpg.Connection[Row] | Lent") -> bool:
+    """Say whether this PostgreSQL bounds how long transactions take."""
+    return connection.get_server_version() >= _TIMED_FROM
 
 
 async def leave_clean(connection: "asyncpg.Connection[Row]") -> None:

@@ -10,7 +10,16 @@ from sqlalchemy.dialects.postgresql import asyncpg as dialect
 from sqlalchemy.sql import ClauseElement
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from db.connections import POOL_SIZE_MAX, Connections, Lent, Planning, Row, open_pool
+from db.connections import (
+    POOL_SIZE_MAX,
+    SNAPSHOT_SECONDS_MAX,
+    Connections,
+    Lent,
+    Planning,
+    Row,
+    is_timed,
+    open_pool,
+)
 from db.views.plan import Compiled
 from domain.cursor import FeedCursor
 from domain.feed import refuse_unreachable
@@ -20,6 +29,11 @@ _DIALECT: Final = dialect.dialect()  # type: ignore[no-untyped-call]  # SQLAlche
 _BEGIN: Final = """
 begin isolation level repeatable read read only;
 set local idle_in_transaction_session_timeout to 60000
+"""
+# A clock that runs is not set anew, only stopped or started.
+_BEGIN_TIMED: Final = f"""{_BEGIN};
+set local transaction_timeout to 0;
+set local transaction_timeout to '{SNAPSHOT_SECONDS_MAX}s'
 """
 _EACH: Final = f"set local plan_cache_mode to {Planning.EACH}"
 
@@ -171,7 +185,7 @@ class Reader:
         if self._connection is None:
             connection = await self._database.lend(Planning.EACH if planning is Planning.EACH else Planning.FREE)
             try:
-                await connection.execute(_BEGIN)
+                await connection.execute(_BEGIN_TIMED if is_timed(connection) else _BEGIN)
             except BaseException:
                 # Cut off in its middle, it may or may not have begun: nobody else gets this connection.
                 connection.terminate()
