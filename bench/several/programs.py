@@ -38,15 +38,16 @@ class Programs:
     _env: dict[str, str]
     _folder: Path
     _stack: ExitStack
+    apis: dict[int, psutil.Process] = field(default_factory=dict)
+    """By port."""
     workers: list[psutil.Process] = field(default_factory=list)
-    _started: int = 0
+    logs: list[Path] = field(default_factory=list)
 
-    def start_api(self) -> None:
-        """Start an API process on a port of its own, and wait until it listens."""
-        port = free_port()
+    def start_api(self, port: int) -> None:
+        """Start an API process on a port, and wait until it listens."""
         process, log = self._start("serve", "--no-reconcile", FLEETGRAPH_PORT=str(port))
         wait_until_listening(process, port, log)
-        self.ports.append(port)
+        self.apis[port] = process
 
     def start_worker(self) -> None:
         """Start a worker, and wait until it works; raises CannotMeasure."""
@@ -65,8 +66,8 @@ class Programs:
         output_of([_BIN / "fleetgraph-agent", "simulate", *arguments], cwd=_HERE, seconds_max=300)
 
     def _start(self, *arguments: str, **env: str) -> tuple[psutil.Process, Path]:
-        self._started += 1
-        log = self._folder / f"{arguments[0]}-{self._started}.log"
+        log = self._folder / f"{arguments[0]}-{len(self.logs)}.log"
+        self.logs.append(log)
         command = [_BIN / "fleetgraph", *arguments]
         return self._stack.enter_context(running(command, log, {**self._env, **env}, _HERE)), log
 
@@ -80,10 +81,10 @@ def all_programs(over: str) -> Iterator[Programs]:
         url = stack.enter_context(_redis(folder)) if over == "redis" else dsn
         env = {"DATABASE_URL": dsn, "BROADCAST_URL": url, "FLEETGRAPH_OPERATOR_TOKEN": TOKEN}
         env["FLEETGRAPH_LOG_LEVEL"] = "warning"
-        programs = Programs(dsn, [], env, folder, stack)
+        programs = Programs(dsn, [free_port() for _ in range(API_PROCESSES)], env, folder, stack)
         say(f"starting {API_PROCESSES} API processes and {WORKERS} workers …")
-        for _ in range(API_PROCESSES):
-            programs.start_api()
+        for port in programs.ports:
+            programs.start_api(port)
         for _ in range(WORKERS):
             programs.start_worker()
         yield programs

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,9 @@ from websockets.typing import Subprotocol
 from tests.faults.stand import TOKEN
 from tests.support.server import HELLO, INGEST, RECORD, hash_of, section
 
-EVENTS = "subscription ($after: Cursor) { events(after: $after) { id cursor } }"
+EVENTS = "subscription ($after: Cursor) { events(after: $after) { __typename id cursor nodeId } }"
+LATER = {"UNAVAILABLE", "RATE_LIMITED"}
+"""Codes of what is to be sent again."""
 REQUEST_SECONDS_MAX = 2.0
 PATIENCE_SECONDS = 60.0
 """How long a client that never gives a request up waits for its answer: longer than anything is stopped."""
@@ -112,13 +114,20 @@ class Reporter:
                 if not answer.headers.get("content-type", "").startswith("application/"):
                     answer.raise_for_status()  # a server on its way out
                 said = answer.json()
-                errors = said.get("errors")
-                if not errors:
+                refused = _refused(said)
+                if not refused:
                     return dict(said["data"])
-                if errors[0]["extensions"]["code"] not in {"UNAVAILABLE", "RATE_LIMITED"}:
-                    raise Refused(str(errors))
+                if not refused <= LATER:
+                    raise Refused(str(said))
             self.failures += 1
             await asyncio.sleep(0.1)
+
+
+def _refused(said: Mapping[str, Any]) -> set[str]:
+    """Return the codes of all that an answer refuses, slots of a batch included."""
+    slots = [slot for field in (said.get("data") or {}).values() if isinstance(field, list) for slot in field]
+    errors = [error["extensions"] for error in said.get("errors") or ()]
+    return {error["code"] for error in [*errors, *(slot["error"] for slot in slots if slot["error"])]}
 
 
 @dataclass(slots=True)
@@ -128,6 +137,8 @@ class Watcher:
     ports: Sequence[int]
     cursor: str
     seen: list[str] = field(default_factory=list)
+    told: list[tuple[str, str | None]] = field(default_factory=list)
+    """Of what it saw, the type and the node."""
     connections: int = 0
 
     async def run(self) -> None:
@@ -156,4 +167,5 @@ class Watcher:
                     return
                 event = said["payload"]["data"]["events"]
                 self.seen.append(event["id"])
+                self.told.append((event["__typename"], event["nodeId"]))
                 self.cursor = event["cursor"]
