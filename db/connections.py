@@ -32,9 +32,7 @@ _SERVER_SETTINGS: Final = {
     # Times in JSON are written in the session's zone.
     "timezone": "UTC",
     "statement_timeout": str(STATEMENT_SECONDS_MAX * 1000),
-    # What a process that is stopped in the middle of a transaction holds, locks of singletons included, is free then.
-    "idle_in_transaction_session_timeout": str(IDLE_SECONDS_MAX * 1000),
-    # So is the connection of one whose machine is gone, which says no word. Without meaning on a Unix socket.
+    # What a process holds whose machine is gone, which says no word, is free then. Without meaning on a Unix socket.
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
@@ -119,7 +117,10 @@ async def open_pool(dsn: str, *, size_max: int, size_min: int, role: str | None)
         connection_class=Connection,
         init=prepare_connection,
         reset=leave_clean,
-        server_settings=_SERVER_SETTINGS | ({} if role is None else {"role": role}),
+        server_settings=_SERVER_SETTINGS
+        # What a process holds that is stopped in a transaction, locks of singletons included, is free then.
+        | {"idle_in_transaction_session_timeout": str(int(IDLE_SECONDS_MAX * 1000))}
+        | ({} if role is None else {"role": role}),
         # Plans are long statements; the number of statements that a connection keeps prepared is the bound.
         max_cacheable_statement_size=0,
         statement_cache_size=PREPARED_MAX,

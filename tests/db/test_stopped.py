@@ -15,7 +15,7 @@ LOCK = 7
 
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(connections._SERVER_SETTINGS, "idle_in_transaction_session_timeout", "500")
+    monkeypatch.setattr(connections, "IDLE_SECONDS_MAX", 0.5)
     monkeypatch.setattr(connections, "TRANSACTION_SECONDS_MAX", 1)
 
 
