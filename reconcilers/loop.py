@@ -23,11 +23,14 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """One loop: what it does, the hint that wakes it early, and the pause that is the guarantee."""
+    """One loop: what it does, the hint that wakes it early, and the pause that is the guarantee.
+
+    Without a pause it goes by its hint alone: the guarantee is another process's.
+    """
 
     name: str
     activate: Callable[[], Awaitable[Activation]]
-    pause_seconds: float
+    pause_seconds: float | None
     hint: asyncio.Event | None = None
 
 
@@ -55,11 +58,9 @@ async def run(reconciler: Reconciler) -> None:
 
 
 async def _pause(reconciler: Reconciler) -> None:
-    if reconciler.hint is None:
-        await asyncio.sleep(reconciler.pause_seconds)
-        return
+    hint = reconciler.hint or asyncio.Event()
     try:
         async with asyncio.timeout(reconciler.pause_seconds):
-            await reconciler.hint.wait()
+            await hint.wait()
     except TimeoutError:
         return
