@@ -1,7 +1,7 @@
 """The pool, and the two ways to use it: a transaction that writes, and a snapshot that reads."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, Self
 
@@ -225,6 +225,15 @@ class Database(Connections):
         self.heard_again = asyncio.Event()
         # Set after a commit by which a node may come further in acceptance.
         self.acceptance_due = asyncio.Event()
+
+    @property
+    def wakes(self) -> Mapping[str, asyncio.Event]:
+        """What wakes reconcilers, by the names that processes call it by among each other."""
+        return {
+            "inventory": self.inventory_pending,
+            "liveness": self.heard_again,
+            "acceptance": self.acceptance_due,
+        }
 
     @classmethod
     async def connect(

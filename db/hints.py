@@ -1,12 +1,13 @@
-"""Hints between processes that the log has grown, over `broadcaster`: none of its faults can lose an event.
+"""Hints between processes, over `broadcaster`: that the log has grown, and that there is work. Any may be lost.
 
-One channel, one subscription per process, a tiny message: the newest position. Who misses a hint finds the event by
-polling the log (see `docs/decisions/0003-hints.md`). What broadcaster 0.3.1 does wrong stays in here.
+One channel, one subscription per process, a tiny message: the newest position, and names of reconcilers that have
+something to do. Who misses it finds the event by polling the log, and the work by looking at the state (see
+`docs/decisions/0003-hints.md`). What broadcaster 0.3.1 does wrong stays in here.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
@@ -38,6 +39,8 @@ class Hints:
         self._url = url
         self._ping_seconds = ping_seconds
         self._position = 0
+        self._due: set[str] = set()
+        self._wakes: Mapping[str, asyncio.Event] = {}
         self._news = asyncio.Event()
         self._connected = False
 
@@ -50,6 +53,15 @@ class Hints:
         """Tell other processes the newest position soon; nobody waits for it, and of several the last is told."""
         self._position = position
         self._news.set()
+
+    def wake(self, name: str) -> None:
+        """Tell other processes soon that those of their reconcilers have something to do; nobody waits for it."""
+        self._due.add(name)
+        self._news.set()
+
+    def woken_by(self, wakes: Mapping[str, asyncio.Event]) -> None:
+        """Set an event of these whenever another process tells its name."""
+        self._wakes = wakes
 
     async def run(self, on_hint: Callable[[int], None]) -> None:
         """Keep one subscription alive until cancelled, calling `on_hint` with every position heard."""
@@ -76,7 +88,11 @@ class Hints:
         while True:
             async with asyncio.timeout(self._ping_seconds * _PINGS_MISSED_MAX):
                 event = await subscriber.get()
-            on_hint(int(event.message))
+            position, *due = event.message.split()
+            for name in due:
+                if name in self._wakes:
+                    self._wakes[name].set()
+            on_hint(int(position))
 
     async def _tell(self, broadcast: Broadcast) -> None:
         while True:
@@ -84,8 +100,13 @@ class Hints:
                 async with asyncio.timeout(self._ping_seconds):
                     await self._news.wait()
             self._news.clear()
-            async with asyncio.timeout(_BACKEND_SECONDS_MAX):
-                await broadcast.publish(CHANNEL, str(self._position))
+            due, self._due = self._due, set()
+            try:
+                async with asyncio.timeout(_BACKEND_SECONDS_MAX):
+                    await broadcast.publish(CHANNEL, " ".join([str(self._position), *sorted(due)]))
+            except BaseException:
+                self._due |= due
+                raise
 
 
 @contextlib.asynccontextmanager

@@ -23,6 +23,7 @@ from reconcilers.acceptance import acceptance
 from reconcilers.commands import commands
 from reconcilers.conflicts import conflicts
 from reconcilers.draining import draining
+from reconcilers.elsewhere import elsewhere
 from reconcilers.faults import faults
 from reconcilers.gpu_models import gpu_models
 from reconcilers.hygiene import hygiene
@@ -104,6 +105,15 @@ async def reconciling(database: Database, hints: Hints, settings: Settings) -> A
         remediation(database, utc_now, automatic=settings.remediation),
         retention(database, settings.event_retention, utc_now),
     )
+    hints.woken_by(database.wakes)
+    async with background(*(run(loop) for loop in loops)):
+        yield
+
+
+@asynccontextmanager
+async def _leaving_it_to_others(database: Database, hints: Hints, settings: Settings) -> AsyncIterator[None]:
+    """Have other processes reconcile while the block lasts; what this one commits it places itself."""
+    loops = (relay(database, hints, settings.event_retention, pause_seconds=None), *elsewhere(database, hints))
     async with background(*(run(loop) for loop in loops)):
         yield
 
@@ -237,8 +247,8 @@ async def serving(
                 )
             )
             await stack.enter_async_context(background(services.feed.run(), *([replica.run()] if replica else [])))
-            if reconcile:
-                await stack.enter_async_context(reconciling(database, hints, settings))
+            work = reconciling if reconcile else _leaving_it_to_others
+            await stack.enter_async_context(work(database, hints, settings))
             _, address = await stack.enter_async_context(listening(services, settings, listener))
             await stack.enter_async_context(background(run(reachable(database))))
             _log.info("listening", address=address)

@@ -81,6 +81,36 @@ async def test_of_several_positions_at_once_the_last_is_told(backend_url: str) -
     assert len(heard) < 10
 
 
+async def test_what_there_is_to_do_crosses_processes_also_when_it_came_before_the_connection(backend_url: str) -> None:
+    speaker, listener = Hints(backend_url), Hints(backend_url)
+    due, other = asyncio.Event(), asyncio.Event()
+    listener.woken_by({"inventory": due, "liveness": other})
+    async with _listening(listener):
+        speaker.wake("inventory")
+        speaker.wake("of a newer version")
+        async with _listening(speaker) as heard:
+            await until(due.is_set)
+            due.clear()
+            await _hears(speaker, heard, 3)
+            speaker.wake("inventory")
+            await until(due.is_set)
+    assert not other.is_set()
+
+
+async def test_what_there_is_to_do_is_told_when_there_is_a_backend_again(redis: Redis) -> None:
+    speaker, listener = (Hints(redis.url, ping_seconds=PING_SECONDS) for _ in range(2))
+    due = asyncio.Event()
+    listener.woken_by({"inventory": due})
+    async with _listening(speaker, listener):
+        redis.kill()
+        await until(lambda: not speaker.connected and not listener.connected)
+        speaker.wake("inventory")
+        redis.start()
+        await until(lambda: listener.connected)
+        speaker.wake("inventory")  # what it told before somebody listened is lost
+        await until(due.is_set)
+
+
 async def test_hints_come_back_after_their_connections_were_cut(backend_url: str) -> None:
     async with _through_proxy(backend_url) as (between, url):
         speaker = Hints(backend_url)

@@ -1,6 +1,7 @@
 """Several API processes and workers on one PostgreSQL and one Redis, and what can befall each of them."""
 
 import asyncio
+import json
 import os
 import random
 import shutil
@@ -17,7 +18,7 @@ import psutil
 
 from db.embedded import EmbeddedPostgres
 from tests.faults.bad_network import BadNetwork, bad_network
-from tests.faults.zygote import Zygote
+from tests.faults.zygote import CONSTANTS, Zygote
 from tests.support.program import free_port
 from tests.support.redis import Redis, running_redis
 from web.server import background
@@ -125,10 +126,12 @@ async def stand(
     workers: int = 2,
     share: float = 0.0,
     over: str = "redis",
+    constants: Mapping[str, float] | None = None,
 ) -> AsyncIterator[Stand]:
     """Run everything on a database while the block lasts.
 
     `share` of the requests through the bad networks meets with a mishap; hints travel `over` redis or postgres.
+    Programs have other `constants`, by module and name.
     """
     async with AsyncExitStack() as stack:
         redis = stack.enter_context(running_redis())
@@ -138,6 +141,7 @@ async def stand(
             "FLEETGRAPH_OPERATOR_TOKEN": TOKEN,
             "FLEETGRAPH_LOG_LEVEL": "warning",
             "FLEETGRAPH_POOL_SIZE": "8",
+            CONSTANTS: json.dumps(constants or {}),
         }
         ports = [free_port() for _ in range(apis)]
         networks = [

@@ -9,10 +9,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 import psutil
+
+CONSTANTS = "TEST_CONSTANTS"
+"""A variable with constants that a program has otherwise: a JSON object, values by module and name."""
 
 
 class Zygote:
@@ -47,6 +51,9 @@ def _become(arguments: Sequence[str], env: Mapping[str, str], log: str) -> NoRet
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ.update(env)
+    for name, value in json.loads(env.get(CONSTANTS, "{}")).items():
+        module, _, constant = name.rpartition(".")
+        setattr(import_module(module), constant, value)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
