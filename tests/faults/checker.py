@@ -13,7 +13,10 @@ REST_SECONDS_MAX = 60.0
 _CUT_OFF = re.compile(r'CancelledError"[,}]')
 _ERROR = re.compile(r'^(?!\{).*Traceback|"level": ?"(error|critical)"')
 LOG = "select id from events order by position"
-POSITIONS = "select min(position) as least, max(position) as most from events"
+POSITIONS = """
+select f.floor, f.position, (select min(position) from events) as least, (select max(position) from events) as most
+from feed_head f
+"""
 STATES = """
 select n.id, n.identity_key, i.reported = i.applied as settled, i.applied_digest, i.error,
     (select s.digest from inventory_snapshots s where s.node_id = n.id order by s.id desc limit 1) as newest,
@@ -98,4 +101,4 @@ def first_difference(seen: Sequence[str], log: Sequence[str]) -> str:
 async def _positions_have_no_gap(tx: Transaction, count: int) -> None:
     row = await tx.first(POSITIONS)
     assert row is not None
-    assert (row.least, row.most) == (1, count)
+    assert (row.least, row.most) == (row.floor + 1, row.position) == (row.floor + 1, row.floor + count)

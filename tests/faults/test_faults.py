@@ -10,10 +10,12 @@ import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import asyncpg
 import httpx
 import pytest
 
 from db.database import Database
+from db.migrate import migrate
 from tests.faults.bad_network import Mishap
 from tests.faults.checker import all_seen, at_rest, bugs_in, check
 from tests.faults.clients import PATIENCE_SECONDS, REQUEST_SECONDS_MAX, Node, Reporter, Watcher, cursor_at
@@ -23,6 +25,21 @@ from tests.faults.zygote import Zygote
 
 SEEDS = [int(each) for each in os.environ.get("FAULT_SEEDS", "1").split()]
 FAULT_SECONDS = float(os.environ.get("FAULT_SECONDS", "8"))
+SMALL_PARTITIONS = {
+    "domain.event_partitions.PARTITION_MIN": 50,
+    "domain.event_partitions.PARTITION_MAX": 50,
+    "reconcilers.relay.BATCH_MAX": 25,
+}
+
+
+async def _near_the_end_of_a_partition(dsn: str) -> None:
+    """Set a database up whose log is soon at the end of its first partition."""
+    await migrate(dsn)
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute("update feed_head set position = room - 60, floor = room - 60")
+    finally:
+        await connection.close()
 
 
 def _reporters(seed: int, running: Stand) -> list[Reporter]:
@@ -57,7 +74,11 @@ async def test_what_was_accepted_is_applied_and_every_event_is_seen_once(
     faults = plan(seed, FAULT_SECONDS)
     async with AsyncExitStack() as stack:
         postgres = stack.enter_context(own_postgres())
-        running = await stack.enter_async_context(stand(zygote, postgres.dsn("fleetgraph"), log, seed=seed, share=0.2))
+        dsn = postgres.dsn("fleetgraph")
+        await _near_the_end_of_a_partition(dsn)
+        running = await stack.enter_async_context(
+            stand(zygote, dsn, log, seed=seed, share=0.2, constants=SMALL_PARTITIONS)
+        )
         cursor = await cursor_at(running.calm_ports[0])
         ports = [network.port for network in running.networks]
         watchers = [Watcher(ports[turn:] + ports[:turn], cursor) for turn in (0, 1)]
@@ -85,6 +106,8 @@ async def test_what_was_accepted_is_applied_and_every_event_is_seen_once(
         nodes = [node for reporter in reporters for node in reporter.nodes if node.id]
         try:
             await check(database, nodes, watchers)
+            async with database.session() as tx:
+                assert await tx.value("select count(*) from event_partitions") > 2
         finally:
             await database.close()
     sys.stdout.write(_summary(faults, running, reporters, watchers))
