@@ -16,6 +16,7 @@ import structlog
 BEAT_SECONDS: Final = 1.0
 SILENCE_SECONDS_MAX: Final = 30.0
 """How long a process may say nothing: one that is stopped or stuck takes no requests and keeps its clients waiting."""
+PROGRAM: Final = Path(sys.executable).with_name("fleetgraph")
 _STOP_SECONDS_MAX: Final = 15.0
 _SETTLED_SECONDS: Final = 10.0
 _BACKOFF_SECONDS_MAX: Final = 5.0
@@ -40,6 +41,7 @@ class Processes:
     env: Mapping[str, str]
     stop: asyncio.Event
     silence_seconds_max: float = SILENCE_SECONDS_MAX
+    program: Path = PROGRAM
     _proven: bool = False
 
     async def run(self, count: int) -> None:
@@ -70,7 +72,7 @@ class Processes:
         with ours:
             with theirs:
                 process = await asyncio.create_subprocess_exec(
-                    Path(sys.executable).with_name("fleetgraph"),
+                    self.program,
                     "serve",
                     *self.arguments,
                     *("--fd", str(self.listener.fileno()), "--parent-fd", str(theirs.fileno())),

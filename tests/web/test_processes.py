@@ -4,12 +4,15 @@ import asyncio
 import os
 import signal
 import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 
-from tests.support.program import free_port, start
+from tests.support.program import BIN, free_port, start
 from tests.support.waiting import until
 from web.processes import Processes, StartRefused, beat
 from web.server import open_listener
@@ -59,24 +62,65 @@ async def test_a_process_that_is_killed_is_started_again_and_all_stop_together(d
             process.kill()
 
 
-async def test_a_process_whose_parent_is_gone_stops() -> None:
+async def test_a_process_tells_its_parent_that_it_turns_and_stops_when_there_is_none(database_url: str) -> None:
     ours, theirs = socket.socketpair()
-    stop = asyncio.Event()
-    beating = asyncio.create_task(beat(theirs.detach(), stop))
-    await asyncio.to_thread(ours.recv, 1)
-    assert not stop.is_set()
-    ours.close()
-    await asyncio.wait_for(stop.wait(), 10)
-    await beating
+    with ours, open_listener(Settings(port=0)) as listener:
+        fds = (listener.fileno(), theirs.fileno())
+        process = await asyncio.create_subprocess_exec(
+            *(BIN / "fleetgraph", "serve", "--no-reconcile", "--fd", str(fds[0]), "--parent-fd", str(fds[1])),
+            pass_fds=fds,
+            env={**os.environ, "DATABASE_URL": database_url},
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        theirs.close()
+        ours.settimeout(SLOW)
+        assert await asyncio.to_thread(ours.recv, 1) == b"."
+    assert await asyncio.wait_for(process.wait(), SLOW) == 0
 
 
-async def test_what_keeps_processes_from_starting_ends_the_parent() -> None:
+async def test_a_process_whose_parent_is_stopped_goes_on() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+    theirs.settimeout(0)
+    with ours:
+        with suppress(BlockingIOError):
+            while True:
+                theirs.send(b"." * 4096)
+        stop = asyncio.Event()
+        beating = asyncio.create_task(beat(theirs.detach(), stop))
+        await asyncio.sleep(0)
+        assert not beating.done()
+        assert not stop.is_set()
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A program that does nothing but tell its parent that it turns, unless it is told to refuse."""
+    file = tmp_path / "fleetgraph"
+    file.write_text(
+        f"#!{sys.executable} -S\n"
+        "import os, sys, time\n"
+        "parent = int(sys.argv[sys.argv.index('--parent-fd') + 1])\n"
+        "if 'refuse' in sys.argv:\n"
+        "    sys.exit(1)\n"
+        "while True:\n"
+        "    os.write(parent, b'.')\n"
+        "    time.sleep(0.01)\n"
+    )
+    file.chmod(0o755)
+    return file
+
+
+async def test_what_keeps_processes_from_starting_ends_the_parent(program: Path) -> None:
     with open_listener(Settings(port=0)) as listener, pytest.raises(ExceptionGroup) as refused:
-        await Processes(listener, (), {"FLEETGRAPH_LOG_LEVEL": "loud"}, asyncio.Event()).run(1)
+        await Processes(listener, ("refuse",), {}, asyncio.Event(), program=program).run(1)
     assert refused.group_contains(StartRefused)
 
 
-async def test_a_process_that_falls_silent_is_replaced(database_url: str) -> None:
+async def test_a_process_that_falls_silent_is_replaced(program: Path) -> None:
     stop = asyncio.Event()
     us = psutil.Process()
     before = set(us.children())
@@ -85,15 +129,12 @@ async def test_a_process_that_falls_silent_is_replaced(database_url: str) -> Non
         return [child for child in us.children() if child not in before]
 
     with open_listener(Settings(port=0)) as listener:
-        listener.listen()
-        env = {"DATABASE_URL": database_url}
-        running = asyncio.create_task(Processes(listener, ("--no-reconcile",), env, stop, 3.0).run(1))
-        async with _client(listener.getsockname()[1]) as http:
-            await _answered(http)
-            (first,) = ours()
-            os.kill(first.pid, signal.SIGSTOP)
-            await until(lambda: bool(ours()) and first not in ours())
-            await _answered(http)
+        processes = Processes(listener, (), {}, stop, silence_seconds_max=1.0, program=program)
+        running = asyncio.create_task(processes.run(1))
+        await until(lambda: processes._proven)
+        (first,) = ours()
+        os.kill(first.pid, signal.SIGSTOP)
+        await until(lambda: bool(ours()) and first not in ours())
         stop.set()
         await running
     assert ours() == []
