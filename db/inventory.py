@@ -78,8 +78,9 @@ with input as (
     update node_inventory n set reported = w.reported, reported_at = now(), missing = w.missing
     from wanted w
     where n.node_id = w.node_id and (n.reported, n.missing) is distinct from (w.reported, w.missing)
+    returning n.node_id
 )
-select node_id, names from merged
+select m.node_id, m.names, exists (select from noted n where n.node_id = m.node_id) as changed from merged m
 """
 # Rows that another reconciler holds are skipped: it is on them. PENDING is text of ours, never input.
 _CLAIM = f"""
@@ -240,7 +241,7 @@ async def store_sections(tx: Transaction, sections: Sequence[ReceivedSection]) -
         [dict(section.document) for section in sections],
     )
     tenants = {section.node_id: section.tenant_id for section in sections}
-    await tell_changed(tx, [(tenants[row.node_id], NodeId(row.node_id)) for row in rows], _TOLD)
+    await tell_changed(tx, [(tenants[row.node_id], NodeId(row.node_id)) for row in rows if row.changed], _TOLD)
     return {NodeId(row.node_id): row.names for row in rows}
 
 
