@@ -35,9 +35,10 @@ async def write_rows(source_dsn: str, target_dsn: str, meter: Meter) -> Spent:
             await target.execute(
                 f"create temporary table staged_{table} on commit delete rows as select {named} from {table} limit 0"
             )
+        told = await target.fetchval("select coalesce(max(sequence), 0) from outbox")
         ids = [row[0] for row in await source.fetch("select node_id from node_inventory order by reported_at, node_id")]
         for first in range(0, len(ids), _BATCH):
-            rows = await _read(source, ids[first : first + _BATCH])
+            rows = await _read(source, ids[first : first + _BATCH], told)
             with meter.span():
                 await _write(target, rows)
         return meter.spent()
@@ -46,10 +47,11 @@ async def write_rows(source_dsn: str, target_dsn: str, meter: Meter) -> Spent:
         await source.close()
 
 
-async def _read(source: "asyncpg.Connection[asyncpg.Record]", node_ids: Sequence[str]) -> Mapping[str, Rows]:
+async def _read(source: "asyncpg.Connection[asyncpg.Record]", node_ids: Sequence[str], told: int) -> Mapping[str, Rows]:
     rows = {
         table: await source.fetch(f"select * from {table} where node_id = any ($1)", node_ids) for table in INSERTED
     }
+    rows["outbox"] = [row for row in rows["outbox"] if row["sequence"] > told]  # the others came with the reports
     for table, (key, columns) in UPDATED.items():
         named = ", ".join((key, *columns))
         rows[table] = await source.fetch(f"select {named} from {table} where {key} = any ($1)", node_ids)
