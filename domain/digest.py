@@ -2,10 +2,12 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 _SHA256_HEX: Final = re.compile(r"[0-9a-f]{64}")
+_HEX: Final = re.compile(r"[0-9a-f]+")
+_LENGTHS: Final = {64}
 
 
 def section_sha256(content: bytes) -> str:
@@ -16,6 +18,11 @@ def section_sha256(content: bytes) -> str:
 def is_sha256(text: str) -> bool:
     """Say whether `text` is a SHA-256 in lower-case hexadecimal."""
     return _SHA256_HEX.fullmatch(text) is not None
+
+
+def are_sha256(texts: Collection[str]) -> bool:
+    """Say whether each of `texts`, of which there is one at least, is a SHA-256 in lower-case hexadecimal."""
+    return set(map(len, texts)) == _LENGTHS and _HEX.fullmatch("".join(texts)) is not None
 
 
 def inventory_digest(hashes: Mapping[str, str]) -> str:

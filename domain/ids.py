@@ -1,5 +1,6 @@
 """Typed identifiers: `<prefix>_<26-character lower-case Crockford ULID>`."""
 
+import re
 from typing import Final, Literal, NewType
 
 TenantId = NewType("TenantId", str)
@@ -23,6 +24,8 @@ TIME_BITS: Final = 48
 ULID_LENGTH: Final = 26
 # Two digits at a time: every request gets an id.
 _PAIRS: Final = tuple(first + second for first in CROCKFORD for second in CROCKFORD)
+# 26 digits of 5 bits hold 130, of which a ULID uses 128.
+_BODY: Final = re.compile(f"[0-7][{CROCKFORD}]{{{ULID_LENGTH - 1}}}")
 _SHIFTS: Final = tuple(range(5 * (ULID_LENGTH - 2), -1, -10))
 
 
@@ -54,6 +57,6 @@ def _body(value: int) -> str:
 
 
 def has_prefix(text: str, prefix: Prefix) -> bool:
-    """Say whether `text` is an id of that kind; 26 digits of 5 bits hold 130, of which a ULID uses 128."""
+    """Say whether `text` is an id of that kind."""
     head, _, body = text.partition("_")
-    return head == prefix and len(body) == ULID_LENGTH and body[0] <= "7" and all(char in CROCKFORD for char in body)
+    return head == prefix and _BODY.fullmatch(body) is not None

@@ -12,7 +12,7 @@ import msgspec
 
 from domain import pci
 from domain.availability import Availability, known_text
-from domain.digest import is_sha256, section_sha256
+from domain.digest import are_sha256, is_sha256, section_sha256
 from domain.documents.cpu import CpuSection
 from domain.documents.disks import DisksSection
 from domain.documents.document import Document, Section
@@ -66,6 +66,11 @@ def known_hash(name: str, sha256: str) -> str:
     if not is_sha256(folded):
         raise InvalidSection(name, "sha256", "not a SHA-256: 64 hexadecimal digits are expected")
     return folded
+
+
+def are_known_hashes(hashes: Mapping[str, str]) -> bool:
+    """Say whether all of it is as `known_section_name` and `known_hash` return it."""
+    return hashes.keys() <= SECTION_TYPES.keys() and are_sha256(hashes.values())
 
 
 def verify(name: str, sha256: str, content: bytes) -> Section:
