@@ -57,6 +57,11 @@ A loop tries again, a request fails. SQLSTATE classes 08, 40, 53, 55, 57, 25P03 
 """
 
 
+def is_transient(error: BaseException) -> bool:
+    """Say whether the same may succeed a moment later: TRANSIENT, but for a value that asyncpg cannot encode."""
+    return isinstance(error, TRANSIENT) and not isinstance(error, ValueError)
+
+
 class Planning(StrEnum):
     """How PostgreSQL plans a prepared statement: its `plan_cache_mode`."""
 
@@ -183,7 +188,7 @@ class Connections:
         """Take a connection; pair with `give_back`."""
         connection = await self._taken(planning)
         try:
-            await connection.plan(planning)  # type: ignore[attr-defined]  # the pool's proxy passes it on
+            await connection.plan(planning)  # type: ignore[attr-defined]  # the pool's proxy is_transient it on
         except BaseException:
             await self.give_back(connection)
             raise

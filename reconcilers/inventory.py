@@ -15,7 +15,7 @@ from db import conditions as condition_store
 from db import events as event_store
 from db import inventory as store
 from db.conditions import NodeCondition
-from db.connections import TRANSIENT, Row
+from db.connections import Row, is_transient
 from db.database import Database, Transaction
 from db.devices import DeviceTaken
 from db.events import NewEvent
@@ -95,9 +95,10 @@ async def _apply_alone(database: Database, node_id: NodeId, now: Callable[[], da
             if rows:
                 hashes = rows[0].reported
                 await _apply(tx, rows, now())
-    except (DeviceTaken, *TRANSIENT) as reason:
-        _log.info("a node waits for the next pass", node_id=node_id, reason=repr(reason))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is recorded on the node and logged
+        if isinstance(error, DeviceTaken) or is_transient(error):
+            _log.info("a node waits for the next pass", node_id=node_id, reason=repr(error))
+            return
         _log.exception("an inventory cannot be applied", node_id=node_id)
         text = error.message if isinstance(error, InvalidSection) else repr(error)
         async with database.transaction() as tx:

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 
 import structlog
 
-from db.connections import TRANSIENT
+from db.connections import is_transient
 from domain.errors import Broken
 
 Entry = TypeVar("Entry")
@@ -68,14 +68,21 @@ class GroupCommit(Generic[Entry, Answer]):
         self._bytes_of = bytes_of
         self._bounds = bounds or Bounds()
         self._waiting: deque[_Request[Entry, Answer]] = deque()
+        # Older than all that waits for a lane: passed over for a key that is being written.
+        self._passed: deque[_Request[Entry, Answer]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._busy: set[Hashable] = set()
         self.queued = 0
         """Entries that wait to be written."""
+        self.queued_bytes = 0
+        """Their bytes."""
 
     def waited_seconds(self, now: float) -> float:
-        """Return for how long the first of what waits has waited, by the event loop's clock."""
+        """Return for how long the first of what waits for a lane has waited, by the event loop's clock.
+
+        What waits for its own key is left out: one node's locked row says nothing of the process.
+        """
         return now - self._waiting[0].at if self._waiting else 0.0
 
     async def submit(self, entries: Sequence[Entry]) -> Sequence[Answer | Broken]:
@@ -86,6 +93,7 @@ class GroupCommit(Generic[Entry, Answer]):
         request: _Request[Entry, Answer] = _Request(entries, keys, size, loop.time(), loop.create_future())
         self._waiting.append(request)
         self.queued += len(entries)
+        self.queued_bytes += size
         if self.queued >= self._bounds.entries_max:
             self._begin()
         elif self._timer is None and len(self._running) < self._bounds.lanes:
@@ -97,7 +105,7 @@ class GroupCommit(Generic[Entry, Answer]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._waiting and len(self._running) < self._bounds.lanes:
+        while (self._passed or self._waiting) and len(self._running) < self._bounds.lanes:
             group = self._next_group()
             if not group:
                 return
@@ -118,20 +126,19 @@ class GroupCommit(Generic[Entry, Answer]):
         passed: list[_Request[Entry, Answer]] = []
         held = set(self._busy)
         entries = size = 0
-        while self._waiting:
-            request = self._waiting[0]
-            entries, size = entries + len(request.entries), size + request.bytes
-            if taken and (entries > self._bounds.entries_max or size > self._bounds.bytes_max):
-                break
-            self._waiting.popleft()
-            if held.isdisjoint(request.keys):
-                taken.append(request)
-                self.queued -= len(request.entries)
-            else:
-                entries, size = entries - len(request.entries), size - request.bytes
-                passed.append(request)
+        while source := self._passed or self._waiting:
+            request = source[0]
+            is_free = held.isdisjoint(request.keys)
+            if is_free:
+                entries, size = entries + len(request.entries), size + request.bytes
+                if taken and (entries > self._bounds.entries_max or size > self._bounds.bytes_max):
+                    break
+            source.popleft()
+            (taken if is_free else passed).append(request)
             held |= request.keys
-        self._waiting.extendleft(reversed(passed))
+        self._passed.extendleft(reversed(passed))
+        self.queued -= sum(len(request.entries) for request in taken)
+        self.queued_bytes -= sum(request.bytes for request in taken)
         return taken
 
     async def _write(self, group: Sequence[_Request[Entry, Answer]]) -> None:
@@ -152,9 +159,9 @@ class GroupCommit(Generic[Entry, Answer]):
     async def _outcomes(self, entries: Sequence[Entry]) -> "list[Answer | Broken | _Away]":
         try:
             return list(await self._commit(entries))
-        except TRANSIENT as error:
-            return [_Away(error)] * len(entries)
         except Exception as error:  # noqa: BLE001 - whichever entry has the fault is answered with it
+            if is_transient(error):
+                return [_Away(error)] * len(entries)
             if len(entries) == 1:
                 _log.exception("an entry cannot be written", key=self._key(entries[0]))
                 return [Broken()]

@@ -5,7 +5,7 @@ from typing import Any, Final
 import structlog
 from graphql import GraphQLError
 
-from db.connections import TRANSIENT
+from db.connections import is_transient
 from domain.errors import Code, RateLimited, Refusal
 from resolvers.context import Context
 
@@ -24,7 +24,7 @@ def translated(error: GraphQLError, context: Context | None) -> GraphQLError:
             extensions: dict[str, Any] = {"code": code.value, "retryAfterSeconds": seconds, "requestId": request_id}
         case Refusal(code=code, message=message):
             extensions = {"code": code.value, "requestId": request_id}
-        case _ if isinstance(cause, TRANSIENT):
+        case _ if cause is not None and is_transient(cause):
             _log.warning("the database is away", request_id=request_id, path=error.path, error=repr(cause))
             message = "the database is away for the moment; try again"
             extensions = {"code": Code.UNAVAILABLE.value, "requestId": request_id}

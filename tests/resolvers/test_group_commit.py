@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+import asyncpg
 import pytest
 
 from domain.errors import Broken
@@ -128,6 +129,58 @@ async def test_a_moment_of_the_database_fails_all_and_is_not_tried_for_each() ->
     answers = await asyncio.gather(group.submit(["a"]), group.submit(["b"]), return_exceptions=True)
     assert all(isinstance(each, ConnectionResetError) for each in answers)
     assert len(written) == 1
+
+
+async def test_a_value_that_cannot_be_encoded_is_its_entrys_fault_and_no_moment_of_the_database() -> None:
+    class UnencodableError(asyncpg.InterfaceError, ValueError):
+        """As asyncpg's own, which says so of an argument."""
+
+    group = _commit([], lambda entry: UnencodableError("$1") if entry == "b" else None)
+    first, second = await asyncio.gather(group.submit(["a"]), group.submit(["b"]))
+    assert first == ["A"]
+    assert isinstance(second[0], Broken)
+
+
+async def test_nobody_waits_longer_because_others_go_on_coming() -> None:
+    written: list[list[str]] = []
+    group = _commit(written)
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    first = asyncio.create_task(group.submit(["a"]))
+    others: list[asyncio.Task[Sequence[str | Broken]]] = []
+    while not written:
+        others.append(asyncio.create_task(group.submit([f"{chr(ord('b') + len(others) % 4)}{len(others)}"])))
+        await asyncio.sleep(BOUNDS.wait_seconds / 8)
+    assert await first == ["A"]
+    assert written[0][0] == "a"
+    assert loop.time() - begun < 20 * BOUNDS.wait_seconds
+    await asyncio.gather(*others)
+
+
+async def test_one_key_that_is_long_written_makes_nobody_think_that_the_process_is_behind() -> None:
+    written: list[list[str]] = []
+    hold = asyncio.Event()
+
+    async def commit(entries: Sequence[str]) -> list[str]:
+        written.append(list(entries))
+        await hold.wait()
+        return list(entries)
+
+    group = GroupCommit(commit, lambda entry: entry[0], bytes_of=len, bounds=BOUNDS)
+    later = asyncio.get_running_loop().time() + 60
+    submitted = [asyncio.create_task(group.submit(["a1"]))]
+    await until(lambda: len(written) == 1)
+    submitted.append(asyncio.create_task(group.submit(["a2"])))
+    await asyncio.sleep(2 * BOUNDS.wait_seconds)
+    assert (group.queued, group.queued_bytes, group.waited_seconds(later)) == (1, 2, 0.0)
+    submitted.append(asyncio.create_task(group.submit(["b"])))
+    await until(lambda: len(written) == 2)
+    submitted.append(asyncio.create_task(group.submit(["c"])))
+    await asyncio.sleep(0)
+    assert group.waited_seconds(later) > 50
+    hold.set()
+    await asyncio.gather(*submitted)
+    assert written == [["a1"], ["b"], ["a2", "c"]]
 
 
 async def test_who_went_away_keeps_nobody_from_an_answer() -> None:
