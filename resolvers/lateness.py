@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from db.database import Database
+from domain.admission import BEHIND_SECONDS_MAX, Work
 from resolvers.group_commit import GroupCommit
 from resolvers.reports import Reports
 
@@ -13,6 +14,8 @@ TICK_SECONDS: Final = 0.1
 _TICKS: Final = 5
 QUEUED_MAX: Final = 50_000
 """Entries that wait to be written; with more than that nothing else is let in."""
+QUEUED_BYTES_MAX: Final = 128 * 2**20
+"""Of their contents; with more than that no section is let in."""
 
 
 class LoopLag:
@@ -39,10 +42,20 @@ def behind(lag: LoopLag, database: Database, reports: Reports) -> Callable[[], f
     """Return what tells how far behind the process is: its loop, its groups, and its wait for a connection."""
     groups: tuple[GroupCommit[object, object], ...] = (reports.heartbeats, reports.statuses, reports.sections)  # type: ignore[assignment]
 
+    seen_at, seen = float("-inf"), 0.0
+
     def seconds() -> float:
+        nonlocal seen_at, seen
+        now = asyncio.get_running_loop().time()
+        if now != seen_at:  # asked for each entry of a batch, within one turn of the loop
+            seen_at, seen = now, looked(now)
+        return seen
+
+    def looked(now: float) -> float:
         if sum(group.queued for group in groups) > QUEUED_MAX:
             return float("inf")
-        now = asyncio.get_running_loop().time()
-        return max(lag.seconds, database.waited_seconds(now), *(group.waited_seconds(now) for group in groups))
+        too_large = sum(group.queued_bytes for group in groups) > QUEUED_BYTES_MAX
+        full = BEHIND_SECONDS_MAX[Work.SECTIONS] if too_large else 0.0
+        return max(full, lag.seconds, database.waited_seconds(now), *(group.waited_seconds(now) for group in groups))
 
     return seconds

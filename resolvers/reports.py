@@ -91,21 +91,22 @@ class Reports:
             database.inventory_pending.set()
             return [stored.get(entry.node_id) for entry in entries]
 
-        async def hear_late(signs: Sequence[SignOfLife]) -> None:
+        async def hear_late(signs: Sequence[SignOfLife]) -> Sequence[SignOfLife]:
             async with database.transaction() as tx:
                 heard = await hear(tx, signs)
             if any(row.is_back for row in heard):
                 database.heard_again.set()
+            return signs
 
         return cls(
             GroupCommit(record, _node_of),
             GroupCommit(hear_all, _node_of),
             GroupCommit(store, _node_of, bytes_of=lambda entry: entry.bytes, bounds=_SECTIONS),
-            LateSigns(hear_late),
+            LateSigns(GroupCommit(hear_late, _node_of, bounds=Bounds(lanes=1)).submit),
         )
 
 
-def _node_of(entry: HashReport | StatusReport | NodeSections) -> NodeId:
+def _node_of(entry: HashReport | StatusReport | NodeSections | SignOfLife) -> NodeId:
     return entry.node_id
 
 
