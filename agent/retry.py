@@ -17,6 +17,8 @@ SPREAD_SECONDS: Final = 10.0
 """Over how long a fleet that starts or fails at one moment spreads: the time between heartbeats."""
 SECONDS_MAX: Final = 20.0
 """Half a session's lease: a node that was away shorter than its lease never reads disconnected."""
+TOLD_SECONDS_MAX: Final = 300.0
+"""The longest wait that a server may ask for: an agent that was told nonsense comes back too."""
 _GROWTH: Final = 3
 
 Fraction = Callable[[], float]
@@ -50,11 +52,12 @@ class Backoff:
         self._before = 0.0
 
     def seconds(self, failure: AgentFailure | None = None) -> float:
-        """Return how long to wait after a failure; no shorter than the server said, where it did."""
+        """Return how long to wait after a failure; no shorter than the server said, where it did, up to a bound."""
         spread = self._spread
         told = failure.retry_after_seconds if isinstance(failure, Refused) else None
         if told is not None:
             # Many are told the same: what is added spreads them as a lost server would.
+            told = min(told, TOLD_SECONDS_MAX)
             return told + self._fraction() * max(told, spread.first_seconds)
         longest = min(spread.seconds_max, max(spread.first_seconds, _GROWTH * self._before))
         self._before = self._fraction() * longest

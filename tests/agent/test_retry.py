@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from agent.failures import Refused, Unreachable
 from agent.loop import Timing
-from agent.retry import SECONDS_MAX, SPREAD_SECONDS, Backoff, persist
+from agent.retry import SECONDS_MAX, SPREAD_SECONDS, TOLD_SECONDS_MAX, Backoff, persist
+from agent.status import BEAT_SECONDS
 from domain.errors import Code
 
 AGENTS = 10_000
@@ -36,6 +37,12 @@ def test_nobody_comes_sooner_than_told(fraction: float, told: float) -> None:
     assert told <= waits <= told + max(told, SPREAD_SECONDS)
 
 
+@pytest.mark.parametrize("told", [1e9, float("inf")])
+def test_nobody_is_kept_away_for_ever(told: float) -> None:
+    waits = Backoff(lambda: 0.5).seconds(Refused("too much", Code.RATE_LIMITED, told))
+    assert waits == 1.5 * TOLD_SECONDS_MAX
+
+
 def _attempts(random_: random.Random, outage: float) -> Iterator[float]:
     """Yield when an agent tries again that lost its server at 0; the last attempt is heard."""
     backoff, at = Backoff(random_.random), 0.0
@@ -60,6 +67,15 @@ def test_a_fleet_that_lost_its_server_at_one_moment_does_not_come_back_in_one(ou
     assert _busiest(iter(heard)) < 1.8 * at_rest
     assert max(heard) - min(heard) > 0.9 * SPREAD_SECONDS
     assert max(heard) < outage + SECONDS_MAX
+
+
+def test_all_that_a_fleets_agents_ask_for_by_themselves_comes_back_bit_by_bit_too() -> None:
+    source = random.Random(7)  # noqa: S311 - waits are no secret
+    # A heartbeat, a status report, a look for commands and a stream of each agent, each with waits of its own. After
+    # five seconds the first waits end together with the second ones.
+    attempts = [at for _ in range(4 * AGENTS) for at in _attempts(source, 5.0)]
+    at_rest = AGENTS / SPREAD_SECONDS + 2 * AGENTS / BEAT_SECONDS
+    assert _busiest(at for at in attempts if at > 5.0) < 4.1 * at_rest
 
 
 @pytest.mark.parametrize(
