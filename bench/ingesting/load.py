@@ -90,14 +90,25 @@ async def load(port: int, token: str, bodies: list[bytes], connections: int, sec
     begun = time.perf_counter()
     until = begun + seconds if seconds else float("inf")
     took: list[float] = []
-    source = cycle(requests) if seconds else iter(requests)
     loop = asyncio.get_running_loop()
     opened = [
-        await loop.create_connection(lambda: _Connection(source, until, took), "127.0.0.1", port)
-        for _ in range(min(connections, len(requests)))
+        await loop.create_connection(lambda own=own: _Connection(own, until, took), "127.0.0.1", port)
+        for own in _shares(requests, connections, forever=bool(seconds))
     ]
     await asyncio.gather(*(connection.done for _, connection in opened))
     return _seen(took, time.perf_counter() - begun)
+
+
+def _shares(requests: list[bytes], connections: int, *, forever: bool) -> list[Iterator[bytes]]:
+    """Return what each connection posts: over and over requests of its own, or what is next of all that are left.
+
+    A node does not send a heartbeat before its last one is answered.
+    """
+    connections = min(connections, len(requests))
+    if forever:
+        return [cycle(requests[first::connections]) for first in range(connections)]
+    left = iter(requests)
+    return [left] * connections
 
 
 def _seen(took: list[float], seconds: float) -> Load:
