@@ -286,7 +286,7 @@ async def test_one_long_turn_of_the_loop_is_no_overload() -> None:
 async def test_what_waits_to_be_written_is_bounded_by_entries_and_by_bytes(server: RunningServer) -> None:
     reports = server.services.reports
     seconds = behind_of(LoopLag(), server.services.database, reports)
-    assert seconds() == 0
+    assert [work for work in Work if sheds(work, seconds())] == []
     await asyncio.sleep(0.002)
     reports.sections.queued_bytes = QUEUED_BYTES_MAX + 1
     assert [work for work in Work if sheds(work, seconds())] == [Work.SECTIONS]
