@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from typing import Any, Final
 
 from db.connections import Row
@@ -14,6 +15,9 @@ from domain.hardware import IDENTITY_SECTIONS, RECENT_MINUTES
 from domain.ids import NodeId, TenantId
 
 _TOLD: Final = ("inventoryStatus",)
+# Of a thousand rows that nothing is to be done for: a row's attributes are looked up in Python.
+_NODE_ID: Final = itemgetter("node_id")
+_CHANGED: Final = itemgetter("changed")
 # Rows are locked in order of their ids, liveness before inventory: batches that name the same nodes take turns, and
 # an unchanged heartbeat locks no inventory row.
 RECORD = f"""
@@ -182,7 +186,7 @@ class HashReport:
 
     tenant_id: TenantId
     node_id: NodeId
-    hashes: Mapping[str, str]
+    hashes: dict[str, str]
     skew_seconds: float | None = None
 
 
@@ -218,12 +222,12 @@ async def record_reports(tx: Transaction, reports: Sequence[HashReport]) -> dict
         RECORD,
         [report.tenant_id for report in reports],
         [report.node_id for report in reports],
-        [dict(report.hashes) for report in reports],
+        [report.hashes for report in reports],
         [report.skew_seconds for report in reports],
     )
-    tenants = {report.node_id: report.tenant_id for report in reports}
-    await tell_changed(tx, [(tenants[row.node_id], NodeId(row.node_id)) for row in rows if row.changed], _TOLD)
-    return {NodeId(row.node_id): row for row in rows}
+    changed = {NodeId(row.node_id) for row in filter(_CHANGED, rows)}
+    await tell_changed(tx, [(each.tenant_id, each.node_id) for each in reports if each.node_id in changed], _TOLD)
+    return dict(zip(map(_NODE_ID, rows), rows, strict=True))
 
 
 async def store_sections(tx: Transaction, sections: Sequence[ReceivedSection]) -> dict[NodeId, list[str]]:

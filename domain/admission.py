@@ -39,6 +39,7 @@ BEHIND_SECONDS_MAX: Final[Mapping[Work, float]] = {
     Work.HEARTBEAT: 15.0,
 }
 """From how far behind on each is turned away: a request waits about that long, and agents give up after a minute."""
+_FIRST_SECONDS: Final = min(BEHIND_SECONDS_MAX.values())
 
 
 class Why(StrEnum):
@@ -91,4 +92,4 @@ def too_early(sent_until: float, rate: Rate, now: float) -> float:
 
 def sheds(work: Work, behind_seconds: float) -> bool:
     """Say whether a process that is so far behind turns this kind of work away."""
-    return behind_seconds >= BEHIND_SECONDS_MAX[work]
+    return behind_seconds >= _FIRST_SECONDS and behind_seconds >= BEHIND_SECONDS_MAX[work]

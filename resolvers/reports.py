@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Final, Self
 
 from db.connections import Row
@@ -20,6 +21,8 @@ from resolvers.group_commit import Bounds, GroupCommit
 from resolvers.late_signs import LateSigns
 from resolvers.slots import SECTIONS_MAX
 
+_CHANGED: Final = itemgetter("changed")
+_IS_BACK: Final = itemgetter("is_back")
 _SECTIONS: Final = Bounds(entries_max=SECTIONS_MAX)
 
 
@@ -71,9 +74,9 @@ class Reports:
         async def record(reports: Sequence[HashReport]) -> list[Row | None]:
             async with database.transaction() as tx:
                 rows = await record_reports(tx, reports)
-            if any(row.changed and not row.missing for row in rows.values()):
+            if any(not row.missing for row in filter(_CHANGED, rows.values())):
                 database.inventory_pending.set()
-            if any(row.is_back for row in rows.values()):
+            if any(map(_IS_BACK, rows.values())):
                 database.heard_again.set()
             return [rows.get(report.node_id) for report in reports]
 
