@@ -105,7 +105,7 @@ class Reports:
             GroupCommit(record, _node_of),
             GroupCommit(hear_all, _node_of),
             GroupCommit(store, _node_of, bytes_of=lambda entry: entry.bytes, bounds=_SECTIONS),
-            LateSigns(GroupCommit(hear_late, _node_of, bounds=Bounds(lanes=1)).submit),
+            LateSigns(GroupCommit(hear_late, _node_of).submit),
         )
 
 
