@@ -139,6 +139,21 @@ class Context:
             self._count(refusal)
             raise
 
+    def shed_hello(self) -> None:
+        """Raise TurnedAway when no hello is let in, whoever's it is."""
+        try:
+            self.services.admission.shed(Work.HELLO)
+            self.services.reports.hellos.shed()
+        except TurnedAway as refusal:
+            self._count(refusal)
+            raise
+
+    @asynccontextmanager
+    async def hello_transaction(self) -> AsyncIterator[Transaction]:
+        """Open a hello's transaction when it is its turn."""
+        async with self.services.reports.hellos.turn(), self.transaction() as tx:
+            yield tx
+
     def _count(self, refusal: TurnedAway) -> None:
         self.services.meter.turned_away(refusal.work, refusal.why)
 

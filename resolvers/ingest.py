@@ -77,11 +77,12 @@ async def hello(
     """Open a session for the node with this identity, making the node at its first hello."""
     tenant_id = context.require(Permission.REPORT)
     _refuse_bad_texts(given)
+    context.shed_hello()
     context.admit(Work.HELLO, tenant_id, given.identity_key)
     said = reported_labels(labels or LabelsAtHello())
     reported = None if hashes is None else _known_hashes(hashes)
     arrival = Arrival(new_id("sess"), NodeId(new_id("node")), provision_state_at_join(checks=0))
-    async with context.transaction() as tx:
+    async with context.hello_transaction() as tx:
         known = await node_with(tx, tenant_id, given.identity_key)
         before = await node_states(tx, [] if known is None else [known])
         node_id = await register(tx, tenant_id, given, arrival)

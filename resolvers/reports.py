@@ -1,4 +1,4 @@
-"""Reports of nodes that are written in groups: heartbeats, sections and status reports."""
+"""Where reports of nodes wait to be written: in groups, or for their turn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from db.inventory import HashReport, ReceivedSection, record_reports, store_sect
 from db.liveness import SignOfLife, hear
 from db.node_spec import observing, save_observed
 from db.standings import lock_nodes, save_changes, standings_of
+from domain.admission import Work
 from domain.fault_effects import HealthChange
 from domain.fault_intake import ToldFault, record
 from domain.ids import NodeId
@@ -20,6 +21,7 @@ from domain.standing import Changed, Standing, Statement, take
 from resolvers.group_commit import Bounds, GroupCommit
 from resolvers.late_signs import LateSigns
 from resolvers.slots import SECTIONS_MAX
+from resolvers.turns import Turns
 
 _CHANGED: Final = itemgetter("changed")
 _IS_BACK: Final = itemgetter("is_back")
@@ -66,6 +68,8 @@ class Reports:
     """Answers the names stored, None where the tenant has no such node."""
     late_signs: LateSigns
     """Of heartbeats that were turned away."""
+    hellos: Turns
+    """Hellos are not written in groups: each is many statements, and locks one node."""
 
     @classmethod
     def to(cls, database: Database, now: Callable[[], datetime]) -> Self:
@@ -106,6 +110,7 @@ class Reports:
             GroupCommit(hear_all, _node_of),
             GroupCommit(store, _node_of, bytes_of=lambda entry: entry.bytes, bounds=_SECTIONS),
             LateSigns(GroupCommit(hear_late, _node_of).submit),
+            Turns(Work.HELLO),
         )
 
 

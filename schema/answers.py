@@ -57,12 +57,15 @@ class Step:
 class Answer:
     """An answer: its text, and what follows when it is sent as it is read. `failed` when it has errors.
 
+    `retry_after_seconds` says that all of it was refused for now.
+
     Whoever gets it closes `rest` before the context ends: it holds the snapshot.
     """
 
     text: str
     rest: AsyncGenerator[str, None] | None = None
     failed: bool = False
+    retry_after_seconds: float | None = None
 
 
 @dataclass(slots=True)

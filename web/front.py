@@ -5,6 +5,7 @@ nothing else: no extension, no executor, no field in Python.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Iterable
 from typing import Any, Final
@@ -15,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from db.connections import TRANSIENT
 from db.identifiers import new_id
 from domain.access import Permission
-from domain.errors import Refusal
+from domain.errors import RateLimited, Refusal
 from domain.freshness import ANY, Freshness
 from resolvers.context import Context, Entrance, Services
 from schema.answers import Answer
@@ -84,6 +85,8 @@ class Front:
             context = Context(self._services, new_id("req"), principal, freshness=_freshness(scope))
             principal.require(Permission.REPORT)  # who may not is told by the view
             return context, heartbeats.NAME, await heartbeats.answer(context, reports)
+        if whole and heartbeats.is_hello(message["body"]):
+            return _refused_hello(Context(self._services, new_id("req"), principal, freshness=_freshness(scope)))
         request = orjson.loads(message["body"]) if whole else None
         text, variables, name = _parts(request, self._documents)
         operation = self._operations.find(text, name)
@@ -96,6 +99,16 @@ class Front:
         if answer.rest is None:
             await context.end()  # nothing is held while the client takes its time
         return context, operation.name, answer
+
+
+def _refused_hello(context: Context) -> tuple[Context, str | None, Answer]:
+    """Answer a hello that is not let in; raises LeftToTheGraph for one that may be."""
+    context.require(Permission.REPORT)
+    try:
+        context.shed_hello()
+    except RateLimited as refusal:
+        return context, heartbeats.HELLO_NAME, heartbeats.hello_refused(context, refusal)
+    raise LeftToTheGraph("a hello")
 
 
 def _parts(request: Any, documents: Documents) -> tuple[str, dict[str, Any], str | None]:  # noqa: ANN401 - any JSON
@@ -134,9 +147,13 @@ def _freshness(scope: Scope) -> Freshness:
 async def _send(send: Send, answer: Answer, request_id: str) -> None:
     body = answer.text.encode()
     headers = [(b"content-type", _JSON), (b"x-request-id", request_id.encode())]
+    status = 200
+    if answer.retry_after_seconds is not None:
+        status = 429
+        headers.append((b"retry-after", str(math.ceil(answer.retry_after_seconds)).encode()))
     if answer.rest is None:
         headers.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     if answer.rest is None:
         await send({"type": "http.response.body", "body": body})
         return

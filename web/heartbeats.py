@@ -1,4 +1,4 @@
-"""Heartbeats past the executor: the agents' own document has one form and one answer, and is most of what comes in.
+"""Heartbeats, and hellos that are not let in, past the executor: agents' own documents have one form and one answer.
 
 Decoding a report into GraphQL values, then into inputs, costs twenty times what PostgreSQL takes to note it. Whatever
 is not exactly what agents send is left to the executor, which says what is wrong with it.
@@ -10,7 +10,8 @@ import msgspec
 import orjson
 from graphql import FieldNode, OperationDefinitionNode, located_error, parse
 
-from agent.wire import RECORD_HASHES
+from agent.wire import HELLO, RECORD_HASHES
+from domain.errors import RateLimited
 from resolvers.context import Context
 from resolvers.ingest import GivenReport, record_hashes
 from schema.answers import Answer
@@ -21,6 +22,8 @@ from schema.slots import SlotError, slot_error
 NAME: Final = "RecordInventoryHashes"
 _MARK: Final = b"mutation RecordInventoryHashes("
 _FIELD: Final = "recordInventoryHashes"
+HELLO_NAME: Final = "Hello"
+_HELLO_MARK: Final = b"mutation Hello("
 _BEGINNING: Final = 256
 
 
@@ -34,7 +37,12 @@ class _Request(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
     operation_name: str | None = None
 
 
+class _Naming(msgspec.Struct, frozen=True):
+    query: str
+
+
 _DECODER: Final = msgspec.json.Decoder(_Request)
+_NAMING: Final = msgspec.json.Decoder(_Naming)
 
 
 def given_reports(body: bytes) -> list[GivenReport] | None:
@@ -80,10 +88,31 @@ def _refusal(error: SlotError | None) -> dict[str, object] | None:
     }
 
 
-def _field_node() -> FieldNode:
-    (operation,) = (each for each in parse(RECORD_HASHES).definitions if isinstance(each, OperationDefinitionNode))
+def is_hello(body: bytes) -> bool:
+    """Say whether a request is an agent's hello, whatever it says."""
+    if _HELLO_MARK not in body[:_BEGINNING]:
+        return False
+    try:
+        return _NAMING.decode(body).query == HELLO
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+
+
+def hello_refused(context: Context, refusal: RateLimited) -> Answer:
+    """Answer a hello that is not let in, as the executor would: agents come again and again until they are.
+
+    Executed, a thousand refusals a second would leave no time for those who are let in.
+    """
+    told = translated(located_error(refusal, [_HELLO_NODE], ["hello"]), context)
+    text = orjson.dumps({"data": None, "errors": [told.formatted]}).decode()
+    return Answer(text, failed=True, retry_after_seconds=refusal.retry_after_seconds)
+
+
+def _field_node(document: str) -> FieldNode:
+    (operation,) = (each for each in parse(document).definitions if isinstance(each, OperationDefinitionNode))
     (found,) = (each for each in operation.selection_set.selections if isinstance(each, FieldNode))
     return found
 
 
-_FIELD_NODE: Final = _field_node()
+_FIELD_NODE: Final = _field_node(RECORD_HASHES)
+_HELLO_NODE: Final = _field_node(HELLO)

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import pytest
 
-from agent.wire import RECORD_HASHES
+from agent.wire import HELLO, RECORD_HASHES
 from db.database import Database
-from domain.admission import Rate, Rates, Why, Work
+from domain.admission import BEHIND_SECONDS_MAX, Rate, Rates, Why, Work
 from resolvers.admission import Admission
 from resolvers.context import Entrance, NoMeter
+from resolvers.turns import WAITING_MAX
 from tests.support.server import RunningServer, hash_of, hello, running_server, section
 from web.heartbeats import NAME
 
@@ -252,6 +253,32 @@ async def test_drawn_requests_are_answered_and_counted_as_by_the_executor(databa
             assert seen[0] == seen[1], (seed, number, body, headers)
             assert Entrance.FRONT not in meter.entrances
         assert past > 20, "the requests that are drawn are not what agents send"
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_a_hello_that_is_not_let_in_is_told_so_past_the_executor_as_by_it(
+    database: Database, *, full: bool
+) -> None:
+    behind, meter = 0.0, Counting()
+    admission = Admission(behind_seconds=lambda: behind)
+    async with running_server(database, reconcile=False, meter=meter, admission=admission) as server:
+
+        async def said(query: str, headers: dict[str, str]) -> tuple[tuple[int, dict[str, str], str], list[object]]:
+            meter.counted.clear()
+            body = json.dumps({"query": query, "variables": {"input": {"identityKey": "n1"}}}).encode()
+            return await _raw(server, body, headers), list(meter.counted)
+
+        let_in = await said(HELLO, {})
+        if full:
+            server.services.reports.hellos._waiting = WAITING_MAX
+        else:
+            behind = BEHIND_SECONDS_MAX[Work.HELLO]
+        for headers in ({}, {"authorization": "Bearer no"}, {"accept": "text/html"}, {"fleetgraph-consistency": "no"}):
+            assert await said(HELLO, headers) == await said(HELLO + " ", headers)
+        (status, head, _), counted = await said(HELLO, {})
+    assert "RATE_LIMITED" not in str(let_in)
+    assert (status, head["retry-after"]) == (429, "5")
+    assert counted == [(Work.HELLO, Why.OVERLOAD), ("Hello", True)]
 
 
 async def test_a_heartbeat_without_a_token_is_refused(server: RunningServer) -> None:
