@@ -15,7 +15,7 @@ from bench.ingesting.run import Plan, measured
 from bench.stand.command import answered
 
 _FULL: Final = Plan(nodes=10_000, rounds=3, seconds=6)
-_QUICK: Final = Plan(nodes=2_000, rounds=1, seconds=4)
+_QUICK: Final = Plan(nodes=4_000, rounds=1, seconds=3)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -37,7 +37,7 @@ class Kind:
 
 
 HEARTBEATS: Final = (
-    Kind("heartbeats_batched", batch=250, connections=8),
+    Kind("heartbeats_batched", batch=250, connections=16),
     Kind("heartbeats_single", batch=1, connections=256),
 )
 SECTIONS: Final = (
