@@ -6,7 +6,7 @@ for `seconds_max` is given up, with whatever its connection was doing.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
@@ -180,7 +180,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
         async with self._turn:
             await super().send(message)
 
-    async def send_texts(self, texts: Sequence[bytes]) -> int:
+    async def send_texts(self, texts: Iterable[bytes]) -> int:
         """Send the first of these messages, as many as may wait for the client, in one piece; returns how many.
 
         Raises ClientDisconnected.

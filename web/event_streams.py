@@ -5,7 +5,7 @@ Sources: the HTML standard's "Server-sent events", and the distinct connections 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any, Final, cast
 
 from starlette.responses import StreamingResponse
@@ -18,6 +18,8 @@ from schema.batches import Part, Results
 HEARTBEAT_SECONDS: Final = 15.0
 """How long a stream may be silent: proxies close what is silent for a minute or less."""
 HEARTBEAT: Final = ": nothing new\r\n\r\n"
+PIECE_CHARACTERS: Final = 32_768
+"""What is sent at once, or one event: the client takes it before more is written."""
 PREAMBLE: Final = "retry: 2000\r\n\r\n"
 """Sent at once: it tells proxies and clients that the stream is open, and to wait 2 s before it is opened anew."""
 _closing: Final = set[asyncio.Task[None]]()
@@ -26,9 +28,16 @@ _closing: Final = set[asyncio.Task[None]]()
 class EventStream(SSETransport):
     """Strawberry's server-sent events, with ids."""
 
-    def encode_all(self, results: Results) -> str:
-        """Encode several results, each with the cursor behind it."""
-        return "".join(self._encoded(part) for part in results.parts)
+    def encode_all(self, results: Results) -> Iterator[str]:
+        """Encode several results, each with the cursor behind it, in pieces of some size."""
+        piece = ""
+        for part in results.parts:
+            piece += self._encoded(part)
+            if len(piece) > PIECE_CHARACTERS:
+                yield piece
+                piece = ""
+        if piece:
+            yield piece
 
     def _encoded(self, part: Part) -> str:
         text = self.encode_event("next", part.json().decode())

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Protocol, cast
 
 import orjson
@@ -52,17 +52,17 @@ class TextFrames(ASGIWebSocketAdapter):
 
     async def _send_all(self, operation: object, results: Results) -> None:
         head = b'{"id":%b,"type":"next","payload":' % orjson.dumps(operation)
-        texts = [head + part.json() + b"}" for part in results.parts]
         sent = 0
-        while sent < len(texts):
-            sent += await self._send_some(texts[sent:] if sent else texts)
+        while sent < len(results.parts):
+            # Written as they are sent: what waits for a client is no more than the connection keeps.
+            sent += await self._send_some(head + part.json() + b"}" for part in results.parts[sent:])
             results.standing.sent = results.parts[sent - 1].place
 
-    async def _send_some(self, texts: Sequence[bytes]) -> int:
+    async def _send_some(self, texts: Iterator[bytes]) -> int:
         connection = self._connection
         if connection is not None:
             return await connection.send_texts(texts)
-        await self.ws.send_text(texts[0].decode())
+        await self.ws.send_text(next(texts).decode())
         return 1
 
     async def close(self, code: int, reason: str) -> None:
