@@ -1,6 +1,6 @@
 """Where the subscriptions of a socket or a stream stand in the feed, so that who is cut off knows where to go on."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from domain.cursor import FeedCursor
@@ -10,10 +10,22 @@ from domain.cursor import FeedCursor
 class Place:
     """Where one subscription stands: behind the last of its results that was sent; whoever sends moves it.
 
-    There is no such cursor as long as only a new beginning is whole.
+    There is no such cursor as long as only a new beginning is whole. Who waits for more stands where all was looked at:
+    `passed` says where that is, while it waits.
     """
 
     sent: FeedCursor | None
+    passed: Callable[[], FeedCursor] | None = None
+
+    def move(self, cursor: FeedCursor | None) -> None:
+        """Move behind what was sent; what has no place leaves it where it is."""
+        if cursor is not None:
+            self.sent = cursor
+
+    @property
+    def cursor(self) -> FeedCursor | None:
+        """Where to go on."""
+        return self.passed() if self.passed is not None else self.sent
 
 
 def resume_from(places: Collection[Place]) -> FeedCursor | None:
@@ -21,7 +33,7 @@ def resume_from(places: Collection[Place]) -> FeedCursor | None:
 
     One place's is exact. Several have none that is exact for all: some may see events a second time.
     """
-    cursors = [place.sent for place in places if place.sent is not None]
+    cursors = [cursor for cursor in (place.cursor for place in places) if cursor is not None]
     if len(cursors) < len(places):
         return None
     if len(cursors) == 1:

@@ -13,6 +13,10 @@ from typing import Any, Final
 
 BYTES_MAX: Final = 16 * 2**20
 """What is kept of results, in bytes of their JSON."""
+_ENTRY_BYTES: Final = 700
+"""What keeping a result takes besides its JSON."""
+PIECE_BYTES: Final = 65_536
+"""What of a batch is made, and held for a client that takes its time, before any of it is sent; or one result."""
 SECONDS_MAX: Final = 5.0
 """How long one is kept: who comes later is shown what is then."""
 
@@ -26,7 +30,7 @@ class Made:
 
 
 Make = Callable[[Sequence[int]], Awaitable[Sequence[Made]]]
-"""Makes the results of keys together, on one view of the data, by their places."""
+"""Makes the results of the first of these places together, on one view of the data; of one at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +77,31 @@ class SharedResults:
         self._making: dict[Hashable, _Making] = {}
 
     async def results(self, keys: Sequence[Hashable], shown: Shown, make: Make) -> list[Any]:
-        """Return the results of keys, none older than the one before it and than what was shown.
+        """Return the results of the first keys, of one at least, none older than the one before it and what was shown.
 
-        From the first on that is missing, all are made together, and whoever asks for some of them meanwhile is given
-        them. Raises what `make` raises.
+        There are no more than make a piece. From the first on that is missing, `make` makes some together, and whoever
+        asks for them meanwhile is given them. Raises what `make` raises.
         """
         found: list[_Result] = []
-        now = asyncio.get_running_loop().time()
-        while len(found) < len(keys):
+        size, now = 0, asyncio.get_running_loop().time()
+        while len(found) < len(keys) and size < PIECE_BYTES:
             place = len(found)
             key = keys[place]
             kept = self._kept.get(key)
             if kept is not None and kept.until > now and kept.suits(shown):
                 found.append(kept)
+                size += kept.made.bytes
             else:
                 making = self._making.get(key)
                 if making is None or making.begun < shown.turn:
                     making = self._make(keys, place, make)
                 made = await asyncio.shield(making.task)
                 first = making.places[key]
+                if first >= len(made):
+                    self._forget(making)  # it was one of those that were not made
+                    continue
                 found += _alike(made[first:], list(making.places)[first:], keys[place:])
+                size += sum(each.made.bytes for each in found[place:])
             shown.turn = found[-1].ended
         return [each.made.value for each in found]
 
@@ -112,7 +121,7 @@ class SharedResults:
         made = await make(range(first, len(keys)))
         ended = next(self._turns)
         results = [_Result(begun, ended, until, each) for each in made]
-        for key, result in zip(keys[first:], results, strict=True):
+        for key, result in zip(keys[first:], results, strict=False):
             self._keep(key, result)
         return results
 
@@ -125,12 +134,20 @@ class SharedResults:
         before = self._kept.get(key)
         if not result.made.bytes or (before is not None and before.begun > result.begun):
             return
-        self._kept.pop(key, None)
-        self._bytes += result.made.bytes - (before.made.bytes if before else 0)
+        if before is not None:
+            self._drop(key)
         self._kept[key] = result
-        while self._bytes > self._bytes_max:
-            _, oldest = self._kept.popitem(last=False)
-            self._bytes -= oldest.made.bytes
+        self._bytes += result.made.bytes + _ENTRY_BYTES
+        now = asyncio.get_running_loop().time()
+        oldest = next(iter(self._kept))
+        while self._bytes > self._bytes_max or self._kept[oldest].until <= now:
+            self._drop(oldest)
+            if not self._kept:
+                break
+            oldest = next(iter(self._kept))
+
+    def _drop(self, key: Hashable) -> None:
+        self._bytes -= self._kept.pop(key).made.bytes + _ENTRY_BYTES
 
 
 def _alike(results: Sequence[_Result], keys: Sequence[Hashable], asked: Sequence[Hashable]) -> list[_Result]:

@@ -1,6 +1,6 @@
 """The results of what a subscriber is told at once: each is sent by itself, as if they had come one by one."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,34 +8,53 @@ import orjson
 from graphql import GraphQLError
 
 from domain.cursor import FeedCursor
+from resolvers.batches import Batch, Told
 from resolvers.places import Place
+from schema.errors import translated
 
 _DATA = b'{"data":%b}'
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """A result, and where the subscription stands once it is sent. `data` is JSON, or None where all of it failed."""
 
     data: bytes | None
     place: FeedCursor | None
-    errors: list[GraphQLError] | None = None
+    errors: Sequence[GraphQLError] = ()
 
     def json(self) -> bytes:
         """Write it as clients get it."""
         if not self.errors:
             return _DATA % (self.data or b"null")
-        return orjson.dumps({"data": self.data and orjson.Fragment(self.data), "errors": formatted(self.errors)})
+        errors = [error.formatted for error in self.errors]
+        return orjson.dumps({"data": self.data and orjson.Fragment(self.data), "errors": errors})
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Results in their order; it stands where the data of one result would."""
+    """The results of a batch, in its order; it stands where the data of one result would.
 
-    parts: Sequence[Part]
-    standing: Place
+    `make` makes the first of what is left, no more than is held for a client that takes its time.
+    """
 
+    batch: Batch
+    make: Callable[[Sequence[Told]], Awaitable[Sequence[Part]]]
 
-def formatted(errors: Sequence[GraphQLError]) -> list[Any]:
-    """Return errors as clients get them."""
-    return [error.formatted for error in errors]
+    @property
+    def standing(self) -> Place:
+        """Where the subscription stands; whoever sends a part moves it."""
+        return self.batch.standing
+
+    async def pieces(self) -> AsyncIterator[Sequence[Part]]:
+        """Yield the results, the next ones when those before them are sent."""
+        left = self.batch.told
+        while left:
+            try:
+                parts = await self.make(left)
+            except Exception as error:
+                said: Any = GraphQLError(str(error), original_error=error)
+                yield [Part(None, None, [translated(said, self.batch.context)])]
+                raise
+            yield parts
+            left = left[len(parts) :]

@@ -13,12 +13,18 @@ _log = structlog.get_logger("graphql")
 _MASKED: Final = "an error of the server; its log has the cause under this requestId"
 
 
-def translated(error: GraphQLError, context: Context | None) -> GraphQLError:
-    """Give a refusal its code, and hide what went wrong inside: it is logged with its cause under the request's id."""
-    request_id = context.request_id if context else None
+def cause_of(error: GraphQLError) -> Exception | None:
+    """Return what an error was made of, through all that was made of it."""
     cause = error.original_error
     while isinstance(cause, GraphQLError) and cause.original_error is not None:
         cause = cause.original_error
+    return cause
+
+
+def translated(error: GraphQLError, context: Context | None) -> GraphQLError:
+    """Give a refusal its code, and hide what went wrong inside: it is logged with its cause under the request's id."""
+    request_id = context.request_id if context else None
+    cause = cause_of(error)
     match cause:
         case RateLimited(code=code, message=message, retry_after_seconds=seconds):
             extensions: dict[str, Any] = {"code": code.value, "retryAfterSeconds": seconds, "requestId": request_id}

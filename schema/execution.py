@@ -4,14 +4,18 @@ graphql-core's executor is extended where it completes a value. That is not publ
 and `tests/contracts` compare both ways.
 """
 
+import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import orjson
+import structlog
 from graphql import ExecutionResult, GraphQLOutputType, GraphQLResolveInfo
 from graphql.pyutils import Path
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
 
+from db.connections import is_transient
 from db.database import AbsentValue
 from db.together import together
 from db.views.plan import PagePlan
@@ -20,15 +24,22 @@ from resolvers.batches import Batch, Told
 from resolvers.commands import Delivered
 from resolvers.context import Context
 from resolvers.reads import One, Page, Related, Single, SummaryPart
-from resolvers.results import Made
+from resolvers.results import PIECE_BYTES, Made
 from schema.batches import Part, Results
+from schema.errors import cause_of, translated
 from schema.plans import ReadPlans
 from schema.selections import Details
 from schema.sharing import Selections
 
 READS: Final = (One, Page, Related, Single, SummaryPart)
 PLANS: Final = ReadPlans()
+_TOGETHER_MAX: Final = 64
+_AWAY_SECONDS_MAX: Final = 60.0
+"""How long a subscription waits for the database before it ends."""
+_PAUSE_SECONDS_MIN: Final = 0.1
+_PAUSE_SECONDS_MAX: Final = 5.0
 _SELECTIONS: Final = Selections()
+_log = structlog.get_logger("feed")
 
 
 class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
@@ -101,28 +112,60 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
 
     async def _results(self, batch: Batch) -> ExecutionResult:
         """Return the results of a batch, each made and written as JSON once for all who select the same of it."""
-        selection = _SELECTIONS.key(self, batch.context.principal)
-        keys = [(told.key, selection) for told in batch.told]
-        made = await batch.context.services.results.results(
-            keys, batch.shown, lambda places: self._made([batch.told[place] for place in places], batch.context)
-        )
-        # Strawberry's extensions write into the errors that they are given.
-        parts = [
-            Part(data, told.place, errors and list(errors))
-            for told, (data, errors) in zip(batch.told, made, strict=True)
-        ]
-        return ExecutionResult(cast("Any", Results(parts, batch.standing)), None)
+        context = batch.context
+        selection = _SELECTIONS.key(self, context.principal)
 
-    async def _made(self, told: Sequence[Told], context: Context) -> list[Made]:
-        """Execute for several at once, on one view of the data and with loaders that live no longer."""
-        own = context.operation(snapshot=True)
-        try:
-            return await together(*(self._made_of(each, own) for each in told))
-        finally:
-            await own.end()
+        async def make(told: Sequence[Told]) -> Sequence[Part]:
+            keys = [(each.key, selection) for each in told]
+            found = await context.services.results.results(
+                keys, batch.shown, lambda places: self._made([told[place] for place in places], context)
+            )
+            return [
+                Part(data, each.place, [translated(error, context) for error in errors or ()])
+                for each, (data, errors) in zip(told, found, strict=False)
+            ]
+
+        return ExecutionResult(cast("Any", Results(batch, make)), None)
+
+    async def _made(self, told: Sequence[Told], context: Context) -> Sequence[Made]:
+        """Make the first of these results, on one view of the data; one at least.
+
+        A moment of the database is waited for: a result that met it would tell a place whose change it does not show.
+        """
+        ends, pause = time.monotonic() + _AWAY_SECONDS_MAX, _PAUSE_SECONDS_MIN
+        while True:
+            own = context.operation(snapshot=True)
+            made: list[Made] = []
+            try:
+                await self._make(told, own, made)
+            except Exception as error:
+                if not made and (not is_transient(error) or time.monotonic() > ends):
+                    raise
+                _log.warning("events wait for the database", request_id=context.request_id, error=repr(error))
+            finally:
+                await own.end()
+            if made:
+                return made
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+
+    async def _make(self, told: Sequence[Told], context: Context, made: list[Made]) -> None:
+        """Execute for several at once, as many as their size allows: others wait for the process meanwhile."""
+        size, written = 1, 0
+        while len(made) < len(told) and written < PIECE_BYTES:
+            some = await together(*(self._made_of(each, context) for each in told[len(made) : len(made) + size]))
+            made += some
+            sizes = [len(data or b"") for data, _ in (each.value for each in some)]
+            written += sum(sizes)
+            size = max(1, min(_TOGETHER_MAX, (PIECE_BYTES - written) // max(*sizes, 1)))
+            await asyncio.sleep(0)
 
     async def _made_of(self, told: Told, context: Context) -> Made:
         result = await self._executed(told, context)
+        for error in result.errors or ():
+            cause = cause_of(error)
+            if cause is not None and is_transient(cause):
+                raise cause
         data = None if result.data is None else orjson.dumps(result.data)
         return Made((data, result.errors), len(data) if data and not result.errors else 0)
 

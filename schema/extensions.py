@@ -9,7 +9,6 @@ from strawberry.extensions import SchemaExtension
 from strawberry.types import ExecutionContext
 
 from resolvers.context import Context, Entrance
-from schema.batches import Results
 from schema.errors import translated
 
 
@@ -74,8 +73,7 @@ class Errors(SchemaExtension):
     def on_stream_result(self, result: Any) -> Iterator[None]:  # noqa: ANN401 - one of several results
         """Translate the errors of one result of a stream."""
         self._streamed = True
-        for each in result.data.parts if isinstance(result.data, Results) else (result,):
-            self._translate(each)
+        self._translate(result)
         yield
 
     def _translate(self, result: Any) -> None:  # noqa: ANN401 - one of several results

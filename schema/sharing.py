@@ -38,7 +38,7 @@ class Selections:
             lambda: (operation, object(), selecting_variables(operation, executor.fragment_definitions)),
         )
         coerced = executor.variable_values.coerced
-        values = tuple(repr(coerced.get(name)) for name in names)
+        values = tuple(repr(coerced[name]) if name in coerced else None for name in names)
         return mark, values, principal and (principal.tenant_id, principal.role)
 
 

@@ -5,7 +5,7 @@ Sources: the HTML standard's "Server-sent events", and the distinct connections 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Final, cast
 
 from starlette.responses import StreamingResponse
@@ -17,9 +17,10 @@ from schema.batches import Part, Results
 
 HEARTBEAT_SECONDS: Final = 15.0
 """How long a stream may be silent: proxies close what is silent for a minute or less."""
-HEARTBEAT: Final = ": nothing new\r\n\r\n"
-PIECE_CHARACTERS: Final = 32_768
-"""What is sent at once, or one event: the client takes it before more is written."""
+SILENCE: Final = ": nothing new\r\n"
+HEARTBEAT: Final = f"{SILENCE}\r\n"
+_FIRST_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""When it is looked whether a new stream's place is known."""
 PREAMBLE: Final = "retry: 2000\r\n\r\n"
 """Sent at once: it tells proxies and clients that the stream is open, and to wait 2 s before it is opened anew."""
 _closing: Final = set[asyncio.Task[None]]()
@@ -28,16 +29,11 @@ _closing: Final = set[asyncio.Task[None]]()
 class EventStream(SSETransport):
     """Strawberry's server-sent events, with ids."""
 
-    def encode_all(self, results: Results) -> Iterator[str]:
-        """Encode several results, each with the cursor behind it, in pieces of some size."""
-        piece = ""
-        for part in results.parts:
-            piece += self._encoded(part)
-            if len(piece) > PIECE_CHARACTERS:
-                yield piece
-                piece = ""
-        if piece:
-            yield piece
+    async def encode_all(self, results: Results) -> AsyncGenerator[str, None]:
+        """Encode several results, each with the cursor behind it, as they are made and taken."""
+        async for parts in results.pieces():
+            yield "".join(self._encoded(part) for part in parts)
+            results.standing.move(parts[-1].place)
 
     def _encoded(self, part: Part) -> str:
         text = self.encode_event("next", part.json().decode())
@@ -61,35 +57,42 @@ async def kept_open(
     stopping: asyncio.Event,
     ended: asyncio.Future[str],
     last: Callable[[str], str],
+    place: Callable[[], str | None],
 ) -> AsyncGenerator[str, None]:
     """Yield the stream, and a comment where it is silent, until it ends; then it is closed.
 
     It is cut off when the server stops, so that clients come again. When `ended` says why, `last` makes of the reason
-    what the client is told.
+    what the client is told. Comments tell the cursor that `place` gives, the first as soon as there is one: who is cut
+    off before an event, or long after the last one that it was sent, goes on from there.
     """
     stop = asyncio.create_task(stopping.wait())
     ends: set[asyncio.Future[Any]] = {stop, ended}
     following: asyncio.Future[str] | None = None
+    looks = iter(_FIRST_SECONDS)
+    told: str | None = None
     try:
         yield PREAMBLE
         while True:
             following = following or asyncio.ensure_future(anext(stream))
-            done, _ = await asyncio.wait(
-                {following, *ends}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED
-            )
+            pause = next(looks, HEARTBEAT_SECONDS)
+            done, _ = await asyncio.wait({following, *ends}, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
             if following in done:
                 try:
                     text = following.result()
                 except StopAsyncIteration:
                     return
                 following = None
+                looks = iter(())
                 yield text
             elif ended in done:
                 yield last(ended.result())
                 return
             elif stop in done:
                 return
-            else:
+            elif (here := place()) != told and here is not None:
+                looks, told = iter(()), here
+                yield f"{SILENCE}id: {here}\r\n\r\n"
+            elif pause == HEARTBEAT_SECONDS:
                 yield HEARTBEAT
     finally:
         stop.cancel()

@@ -27,8 +27,10 @@ from strawberry.types import ExecutionResult, SubscriptionExecutionResult
 from db.connections import TRANSIENT
 from db.identifiers import new_id
 from domain.access import Principal
+from domain.cursor import encode_feed
 from domain.errors import Code, InvalidInput, Refusal
 from resolvers.context import Context, Services
+from resolvers.places import resume_from
 from schema.batches import Results
 from web.authentication import Authentication
 from web.documents import PERSISTED_QUERY_NOT_FOUND, DocumentRefused, Documents, malformed_request
@@ -145,7 +147,7 @@ class GraphQLView(GraphQL[Context, None]):
             async with aclosing(results):
                 async for value in results:
                     if isinstance(value.data, Results):
-                        for piece in cast("EventStream", transport).encode_all(value.data):
+                        async for piece in cast("EventStream", transport).encode_all(value.data):
                             yield piece
                     else:
                         response, pending = await self._process_stream_result(request, value, pending)
@@ -166,8 +168,10 @@ class GraphQLView(GraphQL[Context, None]):
         async def streamed() -> AsyncGenerator[str, None]:
             ended = asyncio.get_running_loop().create_future()
             source = cast("AsyncGenerator[str, None]", stream())
-            events = kept_open(source, self._services.stopping, ended, partial(self._ended, request))
-            with self.sessions.open(request.state.context.principal, ended.set_result):
+            context: Context = request.state.context
+            said = partial(self._ended, request)
+            events = kept_open(source, self._services.stopping, ended, said, lambda: _place(context))
+            with self.sessions.open(cast("Principal", context.principal), ended.set_result):
                 async with aclosing(events):
                     async for text in events:
                         yield text
@@ -227,6 +231,11 @@ class GraphQLView(GraphQL[Context, None]):
     def decode_json(self, data: str | bytes) -> object:
         """Decode a request."""
         return orjson.loads(data)
+
+
+def _place(context: Context) -> str | None:
+    cursor = resume_from(context.places)
+    return None if cursor is None else encode_feed(cursor)
 
 
 def _error(request: Request, status: int, code: str, message: str, headers: Mapping[str, str]) -> Response:

@@ -52,11 +52,12 @@ class TextFrames(ASGIWebSocketAdapter):
 
     async def _send_all(self, operation: object, results: Results) -> None:
         head = b'{"id":%b,"type":"next","payload":' % orjson.dumps(operation)
-        sent = 0
-        while sent < len(results.parts):
-            # Written as they are sent: what waits for a client is no more than the connection keeps.
-            sent += await self._send_some(head + part.json() + b"}" for part in results.parts[sent:])
-            results.standing.sent = results.parts[sent - 1].place
+        async for parts in results.pieces():
+            sent = 0
+            while sent < len(parts):
+                # Written as they are sent: what waits for a client is no more than the connection keeps.
+                sent += await self._send_some(head + part.json() + b"}" for part in parts[sent:])
+                results.standing.move(parts[sent - 1].place)
 
     async def _send_some(self, texts: Iterator[bytes]) -> int:
         connection = self._connection

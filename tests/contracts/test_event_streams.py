@@ -9,9 +9,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from db.database import Database
-from tests.support.event_stream import Event, events, open_stream
+from tests.support.event_stream import Event, events, open_stream, open_whole_stream
 from tests.support.events import FOLLOW, commit_numbers
-from tests.support.server import RunningServer, feed_cursor, revoke_tokens
+from tests.support.server import RunningServer, feed_cursor, report, revoke_tokens
 from tests.support.socket import open_socket
 from tests.support.waiting import until
 from web import event_streams
@@ -57,8 +57,28 @@ async def test_a_last_event_id_that_is_no_cursor_is_refused(served: Served) -> N
 async def test_a_silent_stream_is_kept_open_by_comments(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     server, address = served
     monkeypatch.setattr(event_streams, "HEARTBEAT_SECONDS", 0.05)
-    async with open_stream(address, server.operator, FOLLOW, {}) as told:
-        assert [(await anext(told)).comments for _ in range(2)] == [["nothing new"]] * 2
+    async with open_whole_stream(address, server.operator, FOLLOW, {}) as told:
+        assert [(await anext(told)).comments for _ in range(3)] == [["nothing new"]] * 3
+
+
+async def test_who_is_cut_off_before_an_event_or_long_after_one_knows_where_to_go_on(
+    database: Database, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, address = served
+    monkeypatch.setattr(event_streams, "HEARTBEAT_SECONDS", 0.05)
+    async with open_whole_stream(address, server.operator, FOLLOW, {}) as told:
+        start = (await anext(told)).fields
+        assert start.keys() == {"id"}
+        await report(server.agent, "n1", {"os": {"kernel": "6.1.0"}})  # nothing that is followed
+        later = start
+        async with asyncio.timeout(10):
+            while later in ({}, start):
+                later = (await anext(told)).fields
+        assert later.keys() == {"id"}
+    await commit_numbers(database, server.operator.tenant_id, [7])
+    for place in (start, later):
+        async with open_stream(address, server.operator, FOLLOW, {}, **{"Last-Event-ID": place["id"]}) as told:
+            assert (await anext(told)).answer["data"]["events"]["payload"]["n"] == 7
 
 
 async def test_clients_that_leave_take_their_streams_with_them(served: Served) -> None:

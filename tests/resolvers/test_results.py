@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-from resolvers.results import Made, SharedResults, Shown
+import pytest
+
+from resolvers.results import PIECE_BYTES, Made, SharedResults, Shown
 
 
 class _Maker:
@@ -50,7 +52,7 @@ async def test_who_was_shown_a_later_state_is_not_taken_back() -> None:
 
 
 async def test_what_is_kept_has_a_bound() -> None:
-    results, make = SharedResults(bytes_max=10), _Maker(size=4)
+    results, make = SharedResults(bytes_max=3 * 710 - 1), _Maker(size=10)  # two, with what keeping them takes
     make.may.set()
     for key in ("a", "b", "c", "c"):
         await _one(results, key, Shown(), make)
@@ -121,3 +123,46 @@ async def test_a_result_that_began_before_another_ended_is_not_shown_after_it() 
     log.gates["b"].set()
     assert (await early, await later) == (["b1"], ["b3"])
     assert await log.ask(results, "b", Shown()) == ["b3"]
+
+
+async def test_no_more_is_given_at_once_than_a_piece_or_one_result() -> None:
+    results, sizes = SharedResults(), [PIECE_BYTES // 2, PIECE_BYTES // 2, 1, 2 * PIECE_BYTES, 1]
+    await results.results(range(5), Shown(), lambda places: _of_sizes(places, sizes))
+    given: list[list[int]] = []
+    shown, left = Shown(), range(5)
+    while left:
+        given.append(await results.results(left, shown, lambda _: _of_sizes([], sizes)))
+        left = left[len(given[-1]) :]
+    assert given == [[0, 1], [2, 3], [4]]
+
+
+async def _of_sizes(places: Sequence[int], sizes: Sequence[int]) -> list[Made]:
+    return [Made(place, sizes[place]) for place in places]
+
+
+async def test_who_waits_for_what_was_not_made_in_the_end_has_it_made() -> None:
+    results, made = SharedResults(), []
+
+    async def ask(keys: str) -> list[str]:
+        async def make_one(places: Sequence[int]) -> list[Made]:
+            made.append(keys[places[0]])
+            await asyncio.sleep(0)
+            return [Made(keys[places[0]], 1)]
+
+        return await results.results(keys, Shown(), make_one)
+
+    first = asyncio.create_task(ask("abc"))
+    await asyncio.sleep(0)
+    assert list(await asyncio.gather(ask("c"), first)) == [["c"], ["a", "b", "c"]]
+    assert sorted(made) == ["a", "b", "c"]
+
+
+async def test_what_is_old_is_not_kept_for_whoever_comes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resolvers.results.SECONDS_MAX", 0.05)
+    results, make = SharedResults(), _Maker()
+    make.may.set()
+    for key in "abc":
+        await _one(results, key, Shown(), make)
+    await asyncio.sleep(0.06)
+    await _one(results, "d", Shown(), make)
+    assert list(results._kept) == ["d"]

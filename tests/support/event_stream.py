@@ -38,11 +38,26 @@ async def events(answer: httpx.Response) -> AsyncIterator[Event]:
             event.fields[name] = value
 
 
+async def _with_data(told: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    async for event in told:
+        if "data" in event.fields:
+            yield event
+
+
 @asynccontextmanager
 async def open_stream(
     address: str, client: Client, query: str, variables: Mapping[str, Any], **headers: str
 ) -> AsyncIterator[AsyncIterator[Event]]:
-    """Ask for a stream by POST, and give its events behind the preamble."""
+    """Ask for a stream by POST, and give its events with data."""
+    async with open_whole_stream(address, client, query, variables, **headers) as told:
+        yield _with_data(told)
+
+
+@asynccontextmanager
+async def open_whole_stream(
+    address: str, client: Client, query: str, variables: Mapping[str, Any], **headers: str
+) -> AsyncIterator[AsyncIterator[Event]]:
+    """Ask for a stream by POST, and give all that comes behind the preamble."""
     sent = {"Authorization": f"Bearer {client.token}", "Accept": "text/event-stream", **headers}
     body = {"query": query, "variables": variables}
     async with (
