@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final, Self
 
 import asyncpg
@@ -188,7 +188,8 @@ class Reader:
                 await connection.execute(_BEGIN_TIMED if is_timed(connection) else _BEGIN)
             except BaseException:
                 # Cut off in its middle, it may or may not have begun: nobody else gets this connection.
-                connection.terminate()
+                with suppress(asyncpg.InterfaceError):  # asyncpg has taken it back, as it was lost
+                    connection.terminate()
                 await self._database.give_back(connection)
                 raise
             self._connection = connection

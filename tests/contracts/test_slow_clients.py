@@ -196,3 +196,34 @@ async def test_what_waits_for_many_clients_that_do_not_read_is_bounded_and_the_o
         grown = process.memory_info().rss - before
     # Unbounded it would be all of it: 25 clients, 40 events, 100 kB each.
     assert grown < clients * events * bulk / 4
+
+
+async def test_what_waits_for_a_client_with_many_subscriptions_and_all_of_the_log_behind_it_is_bounded(
+    database: Database, database_url: str
+) -> None:
+    subscriptions, events, bulk = 60, 64, 50_000
+    settings = {"FLEETGRAPH_SLOW_CLIENT_SECONDS": "60", "FLEETGRAPH_CLIENT_BUFFER_BYTES": "16384"}
+    async with server_process(database_url, **settings) as server, AsyncExitStack() as stack:
+        assert server.process is not None
+        process = psutil.Process(server.process.pid)
+        async with database.session() as tx:
+            tenant_id = str(await tx.value("select tenant_id from api_tokens"))
+        lively = await stack.enter_async_context(open_socket(server.address, server.token))
+        await lively.subscribe("{ feedCursor }")
+        cursor = (await lively.next())["feedCursor"]
+        assert (await lively.message())["type"] == "complete"
+        await commit_numbers(database, tenant_id, range(events), bulk=bulk)
+        await lively.subscribe(FOLLOW, after=cursor)
+        assert await _numbers(lively, events) == list(range(events))
+        before = process.memory_info().rss
+        stalled = await stack.enter_async_context(open_narrow_socket(server.address, server.token))
+        stalled.connection.transport.pause_reading()
+        stack.callback(stalled.connection.transport.abort)
+        for number in range(subscriptions):
+            await stalled.subscribe(FOLLOW, id=str(number), after=cursor)
+        for number in range(events, events + 20):
+            await commit_numbers(database, tenant_id, [number], bulk=bulk)
+            assert await _numbers(lively, 1) == [number]
+        grown = process.memory_info().rss - before
+    # What was made for each of them at once would be 60 subscriptions, 64 events, 50 kB each.
+    assert grown < subscriptions * events * bulk / 4
