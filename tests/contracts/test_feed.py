@@ -3,7 +3,6 @@
 import asyncio
 import random
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
@@ -11,10 +10,11 @@ import httpx
 import pytest
 
 from db.database import Database
-from db.events import NewEvent, events_after, forget_events, place_events, write_events
+from db.events import NewEvent, events_after, place_events, write_events
 from db.hints import Hints
 from resolvers import feed
 from resolvers.feed import Feed
+from tests.support.events import forget_all
 from tests.support.server import RunningServer, applied, hello, ingest, listening_server, report
 from tests.support.socket import Socket, open_socket
 from tests.support.waiting import until
@@ -213,8 +213,7 @@ async def test_a_cursor_older_than_the_log_is_expired_and_never_silence(database
     cursor = (await server.operator.data(CURSOR))["feedCursor"]
     await _commit(database, server.operator.tenant_id, [1, 2, 3])
     await until(lambda: server.services.feed.head == 3)
-    async with database.transaction() as tx:
-        assert await forget_events(tx, datetime.now(UTC) + timedelta(seconds=1)) == 3
+    assert await forget_all(database) == 3
     async with open_socket(address, server.operator.token) as socket:
         await socket.subscribe(EVENTS, after=cursor)
         assert (await socket.error())["extensions"]["code"] == "CURSOR_EXPIRED"

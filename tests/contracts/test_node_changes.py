@@ -3,14 +3,13 @@
 import asyncio
 import random
 from contextlib import AsyncExitStack
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from db.database import Database
-from db.events import forget_events
 from reconcilers.leases import leases
+from tests.support.events import forget_all
 from tests.support.node_view import KeptView
 from tests.support.server import RunningServer, hello, listening_server
 from tests.support.silence import silence
@@ -176,8 +175,7 @@ async def test_a_cursor_that_retention_overtook_is_refused(database: Database, s
     for to in ("a", "b"):
         await server.operator.data(LABEL, id=node_id, to=to)
     await until(lambda: server.services.feed.head > first)
-    async with database.transaction() as tx:
-        await forget_events(tx, server.services.now() + timedelta(hours=1))
+    await forget_all(database)
     async with open_socket(address, server.operator.token) as socket:
         await socket.subscribe(CHANGES, after=cursor)
         assert (await socket.error())["extensions"]["code"] == "CURSOR_EXPIRED"

@@ -2,18 +2,16 @@
 
 import asyncio
 import gc
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from db.database import Database, Reader
-from db.events import forget_events
 from db.identifiers import new_id
 from domain.cursor import FeedCursor, encode_feed
+from tests.support.events import forget_all
 from tests.support.server import RunningServer, hello, ingest, report, running_server
 from tests.support.waiting import until
-from web.app import utc_now
 
 PAGE = """
 query ($first: Int!, $after: Cursor) {
@@ -256,8 +254,7 @@ async def test_the_log_says_when_it_no_longer_reaches_back_and_passes_over_what_
     first = (await server.operator.data("{ events { nodes { cursor type } } }"))["events"]["nodes"]
     query = "query ($c: Cursor) { events(after: $c) { nodes { type } } }"
     assert (await server.operator.data(query, c=first[-1]["cursor"]))["events"]["nodes"] == []
-    async with database.transaction() as tx:
-        await forget_events(tx, utc_now() + timedelta(seconds=1))
+    await forget_all(database)
     start = encode_feed(FeedCursor(0))
     # A large page is sent as it is read: what refuses it must be known before.
     for large in (query, query.replace("after: $c", "after: $c, first: 1000")):

@@ -1,15 +1,15 @@
 """The log is forgotten while clients read it: they are told, and never passed over anything."""
 
 from collections import deque
-from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from db.database import Database
-from db.events import NewEvent, forget_events, write_events
+from db.events import NewEvent, write_events
 from domain.cursor import FeedCursor
 from domain.errors import CursorExpired
 from resolvers import feed as feeds
+from tests.support.events import forget_all
 from tests.support.server import RunningServer, hello
 from tests.support.waiting import until
 
@@ -23,8 +23,7 @@ async def _commit(database: Database, tenant_id: str, count: int) -> None:
 
 
 async def _forget_all(database: Database) -> None:
-    async with database.transaction() as tx:
-        assert await forget_events(tx, datetime.now(UTC) + timedelta(minutes=1)) is not None
+    await forget_all(database)
 
 
 async def test_a_follower_behind_the_tail_is_told_when_what_follows_was_dropped(

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,10 +92,18 @@ class Process:
         assert self._popen.returncode == 0
 
     def signal_group(self, number: signal.Signals) -> None:
-        """Send a signal as a terminal does."""
+        """Send a signal as a terminal does, and wait until all of the group have ended."""
         os.killpg(self._popen.pid, number)
         self._popen.communicate(timeout=SECONDS_MAX)
         assert self._popen.returncode != 0
+        wait_until(lambda: not self._has_group())
+
+    def _has_group(self) -> bool:
+        for each in psutil.process_iter():
+            with suppress(psutil.Error, ProcessLookupError):  # it ended as it was looked at
+                if os.getpgid(each.pid) == self._popen.pid and each.status() != psutil.STATUS_ZOMBIE:
+                    return True
+        return False
 
 
 def value(dsn: str, statement: str) -> object:

@@ -3,16 +3,15 @@
 import asyncio
 import json
 import re
-from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
 from playwright.async_api import Browser, Locator, expect
 
 from db.database import Database
-from db.events import forget_events
 from domain.cursor import decode_feed
 from domain.ids import TenantId
+from tests.support.events import forget_all
 from tests.support.program import server_process
 from tests.support.server import Client, RunningServer, hello, ingest, report
 from tests.support.waiting import until
@@ -284,8 +283,7 @@ async def test_a_cursor_that_expired_reads_everything_anew(
         await _sign_in(tab, server.token)
         await server.kill()
         await _report_elsewhere(database_url, server.token)
-        async with database.transaction() as tx:
-            assert await forget_events(tx, datetime.now(UTC) + timedelta(minutes=1)) is not None
+        await forget_all(database)
         await server.start()
         await expect(_row(tab, "alpha")).to_be_visible()
         await expect(tab.page.locator("#connection")).to_have_text("Live")
