@@ -82,7 +82,7 @@ class Stand:
             log = self.folder / "writer.log"
             with (
                 serving(kind, fleet, self.folder) as side,
-                helper("bench.feeding.writer", log, fleet.dsn, fleet.tenant_id) as writer,
+                helper("bench.feeding.writer", log, fleet.dsn, fleet.tenant_id, kind) as writer,
             ):
                 yield side, writer
         finally:

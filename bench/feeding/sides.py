@@ -134,6 +134,7 @@ def _how(kind: Kind, fleet: Fleet, port: int) -> tuple[tuple[str | Path, ...], M
                 "FLEETGRAPH_PORT": str(port),
                 "FLEETGRAPH_OPERATOR_TOKEN": TOKEN,
                 "FLEETGRAPH_LOG_LEVEL": "warning",
+                "BROADCAST_URL": fleet.dsn,
             }
         case Kind.BROADCASTER:
             return (sys.executable, "-m", "bench.feeding.broadcaster"), given
