@@ -18,11 +18,17 @@ _LISTENED = """
 select case when at < now() - make_interval(secs => $1) then 0 else extract(epoch from now() - since)::float8 end
 from listening
 """
-SEEN = """
+_DOUBT_SECONDS = 5
+"""How long before a lease's end it may have ended by the time that what began before is committed."""
+# A lease that has ended and holds again was seen in between by whoever looked, though who tells of leases did not look:
+# then nobody knows what was told. It costs nothing, as the row is written anyway.
+SEEN = f"""
     update node_liveness l set last_seen_at = now(), away = null,
+        told_connected =
+            nullif(l.told_connected and l.last_seen_at > now() - interval '{LEASE_SECONDS - _DOUBT_SECONDS} s', false),
         clock_skew_seconds = coalesce(a.skew, l.clock_skew_seconds)
     from alive a where l.node_id = a.node_id
-"""
+"""  # noqa: S608 - a number of ours
 """What a sign of life writes, of nodes that are locked as `alive` with the skew that they told."""
 
 # Rows are locked in order of their ids: batches that name the same nodes take turns.
@@ -64,11 +70,12 @@ where l.node_id = s.node_id and l.away is distinct from s.away
 # Whether a lease holds, time alone decides: that it turned is told by who looks.
 _TURNED = """
 with turned as (
-    select node_id, not told_connected as connected from node_liveness
-    where told_connected <> coalesce(last_seen_at > now() - make_interval(secs => $1), false)
+    select node_id from node_liveness
+    where told_connected is distinct from coalesce(last_seen_at > now() - make_interval(secs => $1), false)
     order by node_id limit $2 for no key update skip locked
 )
-update node_liveness l set told_connected = t.connected from turned t where l.node_id = t.node_id
+update node_liveness l set told_connected = coalesce(last_seen_at > now() - make_interval(secs => $1), false)
+from turned t where l.node_id = t.node_id
 returning l.tenant_id, l.node_id
 """
 
@@ -124,7 +131,7 @@ async def save_away(tx: Transaction, away: Sequence[tuple[NodeId, str | None]]) 
 
 
 async def turn_leases(tx: Transaction, limit: int) -> int:
-    """Tell of up to `limit` nodes whose lease has ended, or holds again; returns how many."""
+    """Tell of up to `limit` nodes whose lease has ended or holds again, or may have in between; returns how many."""
     rows = await tx.fetch(_TURNED, LEASE_SECONDS, limit)
     await tell_changed(tx, [(TenantId(row.tenant_id), NodeId(row.node_id)) for row in rows], ["connectivity"])
     return len(rows)

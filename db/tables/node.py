@@ -98,8 +98,8 @@ class LivenessRow(SQLModel, table=True):
     last_seen_at: Moment | None = columns.moment(nullable=True)
     # What its silence is said to be, unreachable or lost, until the next sign of life.
     away: str | None = columns.text(nullable=True)
-    # Whether its lease held when that was last told.
-    told_connected: bool = columns.flag()
+    # Whether its lease held when that was last told; null when it may have turned and turned back since.
+    told_connected: bool | None
     # By how much its clock was ahead of the server's when it last told the time.
     clock_skew_seconds: float | None = Field(sa_type=sa.Double, nullable=True)
 

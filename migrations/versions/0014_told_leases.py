@@ -1,4 +1,4 @@
-"""Whether a node's lease held when that was last told."""
+"""Whether a node's lease held when that was last told: at first what is so, as nobody was told anything else."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,11 @@ depends_on: str | Sequence[str] | None = None
 
 def upgrade() -> None:
     """Apply the change."""
-    told: sa.Column[bool] = sa.Column("told_connected", sa.Boolean(), server_default=sa.false(), nullable=False)
+    told: sa.Column[bool | None] = sa.Column("told_connected", sa.Boolean(), nullable=True)
     op.add_column("node_liveness", told)
+    op.execute(
+        "update node_liveness set told_connected = coalesce(last_seen_at > now() - interval '40 seconds', false)"
+    )
 
 
 def downgrade() -> None:
