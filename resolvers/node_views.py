@@ -21,6 +21,7 @@ from domain.cursor import FeedCursor
 from domain.ids import NodeId, TenantId
 from domain.node_view import NodeTold, Seen, ViewChange, caught_up
 from resolvers.feed import Feed
+from resolvers.retries import retried
 from resolvers.streams import batched
 
 PAUSE_SECONDS: Final = 0.05
@@ -92,7 +93,10 @@ class _View:
         return self._failure is not None
 
     async def run(self, feed: Feed) -> None:
-        """Look whenever the feed grows, until cancelled; what goes wrong ends the view, and each follower is told."""
+        """Look whenever the feed grows, until cancelled.
+
+        What is no moment of the database ends the view, and each follower is told.
+        """
         try:
             await self.present()
             while True:
@@ -115,8 +119,12 @@ class _View:
 
     async def touched(self, cursor: FeedCursor) -> list[NodeId]:
         """Return the nodes of which there are events behind a cursor; raises CursorExpired."""
-        async with _snapshot(self._database) as reader:
-            return await touched_nodes(reader, self._tenant_id, cursor)
+
+        async def read() -> list[NodeId]:
+            async with _snapshot(self._database) as reader:
+                return await touched_nodes(reader, self._tenant_id, cursor)
+
+        return await retried(read)
 
     def reaches(self, number: int) -> bool:
         """Say whether all looks behind this one are kept."""
@@ -131,18 +139,20 @@ class _View:
         return [look for look in self._looks if look.number > number]
 
     async def _look(self, last: Seen | None) -> Seen:
-        async with _snapshot(self._database) as reader:
-            cursor = await feed_cursor(reader)
-            if last is None:
-                seen = Seen.first(await node_store.matching_nodes(reader, self._tenant_id, self._query))
-            else:
-                touched = await touched_nodes(reader, self._tenant_id, self._cursor)
-                seen = last.again(touched, await self._fitting(reader, touched))
+        cursor, seen = await retried(lambda: self._read(last))
         before, self._cursor = self._cursor, cursor
         if seen.told:
             self._number += 1
             self._keep(Look(self._number, seen.told, before, cursor))
         return seen
+
+    async def _read(self, last: Seen | None) -> tuple[FeedCursor, Seen]:
+        async with _snapshot(self._database) as reader:
+            cursor = await feed_cursor(reader)
+            if last is None:
+                return cursor, Seen.first(await node_store.matching_nodes(reader, self._tenant_id, self._query))
+            touched = await touched_nodes(reader, self._tenant_id, self._cursor)
+            return cursor, last.again(touched, await self._fitting(reader, touched))
 
     async def _fitting(self, reader: Reader, touched: Sequence[NodeId]) -> frozenset[NodeId]:
         if not touched:

@@ -1,0 +1,82 @@
+"""Views as the process keeps them: what a look costs, and what is left of one that failed or was given up."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+import asyncpg
+import pytest
+
+from db.declared.nodes import NodeQuery
+from domain.cursor import FeedCursor
+from domain.node_view import ViewChange
+from resolvers import node_views as module
+from resolvers import retries
+from resolvers.node_views import Told
+from tests.support.server import RunningServer, hello
+from tests.support.waiting import SECONDS_MAX, until
+
+CORDON = "mutation ($id: ID!) { cordonNode(id: $id) { id } }"
+UNCORDON = "mutation ($id: ID!) { uncordonNode(id: $id) { id } }"
+EVERYTHING = NodeQuery()
+
+
+async def _next(following: AsyncIterator[Sequence[Told]]) -> list[tuple[ViewChange, str | None]]:
+    async with asyncio.timeout(SECONDS_MAX):
+        return [(each.change, each.node_id) for each in await anext(following)]
+
+
+async def _cordon(server: RunningServer, node_id: str) -> None:
+    await server.operator.data(CORDON, id=node_id)
+
+
+@pytest.mark.parametrize("name", ["feed_cursor", "touched_nodes", "matching_nodes"])
+async def test_a_view_outlives_the_connections_that_it_reads_by(
+    server: RunningServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(retries, "PAUSE_SECONDS", 0.01)
+    place = module.node_store if name == "matching_nodes" else module
+    read, ended = getattr(place, name), list[int]()
+    killer = await asyncpg.connect(postgres_url)
+
+    async def cut_off(reader: Any, *given: Any) -> Any:  # noqa: ANN401 - as the one that it stands for
+        if len(ended) < 5:
+            ended.append(await reader.value("select pg_backend_pid()"))
+            await killer.execute("select pg_terminate_backend($1, 5000)", ended[-1])
+        return await read(reader, *given)
+
+    node_id = await hello(server.agent, "n1")
+    monkeypatch.setattr(place, name, cut_off)
+    after = FeedCursor(0)
+    try:
+        for _ in range(2):
+            async with aclosing(
+                server.services.views.follow(server.operator.tenant_id, EVERYTHING, after)
+            ) as following:
+                assert await _next(following) == [(ViewChange.ENTERED, node_id)]
+                assert await _next(following) == [(ViewChange.SYNCED, None)]
+                await _cordon(server, node_id)
+                assert await _next(following) == [(ViewChange.CHANGED, node_id)]
+                await server.operator.data(UNCORDON, id=node_id)
+                assert await _next(following) == [(ViewChange.CHANGED, node_id)]
+    finally:
+        await killer.close()
+    assert len(ended) == 5
+
+
+async def test_what_is_no_moment_of_the_database_ends_a_view(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node_id = await hello(server.agent, "n1")
+
+    async def fail(*_: object) -> list[str]:
+        raise ZeroDivisionError
+
+    async with aclosing(server.services.views.follow(server.operator.tenant_id, EVERYTHING, None)) as following:
+        assert await _next(following) == [(ViewChange.ENTERED, node_id)]
+        assert await _next(following) == [(ViewChange.SYNCED, None)]
+        monkeypatch.setattr(module, "touched_nodes", fail)
+        await _cordon(server, node_id)
+        with pytest.raises(ZeroDivisionError):
+            await _next(following)
