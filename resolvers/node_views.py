@@ -113,8 +113,10 @@ class _View:
         asked = self._asked
         async with self._looking:
             if self._seen is None or asked > self._looked:
-                self._looked = self._asked
+                asking = self._asked
                 self._seen = await self._look(self._seen)
+                # Not before: who gives up, or fails, has looked for nobody.
+                self._looked = asking
             return _Present(self._looked, self._number, self._seen.members, self._cursor)
 
     async def touched(self, cursor: FeedCursor) -> list[NodeId]:

@@ -80,3 +80,29 @@ async def test_what_is_no_moment_of_the_database_ends_a_view(
         await _cordon(server, node_id)
         with pytest.raises(ZeroDivisionError):
             await _next(following)
+
+
+async def test_who_waits_for_a_look_that_is_given_up_is_shown_what_is_there_now(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await hello(server.agent, "n1")
+    view = module._View(server.services.database, server.operator.tenant_id, EVERYTHING)
+    gates, begun, read = [asyncio.Event() for _ in range(2)], list[int](), module.feed_cursor
+
+    async def slow(reader: Any) -> FeedCursor:  # noqa: ANN401
+        begun.append(1)
+        cursor = await read(reader)
+        if len(begun) <= len(gates):
+            await gates[len(begun) - 1].wait()
+        return cursor
+
+    monkeypatch.setattr(module, "feed_cursor", slow)
+    first = asyncio.create_task(view.present())
+    await until(lambda: len(begun) == 1)
+    node_id = await hello(server.agent, "n2")
+    given_up, waits = [asyncio.create_task(view.present()) for _ in range(2)]
+    gates[0].set()
+    await first
+    await until(lambda: len(begun) == 2)
+    given_up.cancel()
+    assert node_id in (await waits).members
