@@ -56,6 +56,13 @@ class Topic:
     node_id: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class NodesOf:
+    """Events about nodes of one tenant."""
+
+    tenant_id: str
+
+
 class Feed:
     """The process's one reader of the log; run it once, follow it many times."""
 
@@ -67,7 +74,7 @@ class Feed:
         self._head = 0
         self._heard = asyncio.Event()
         self._grown = asyncio.Event()
-        self._watchers: dict[Topic, set[asyncio.Event]] = {}
+        self._watchers: dict[Topic | NodesOf, set[asyncio.Event]] = {}
         self.subscribers = 0
 
     @property
@@ -135,7 +142,7 @@ class Feed:
             await self._grown.wait()  # replaced at each growth, so it is always the next one that is awaited
 
     @contextmanager
-    def watch(self, topic: Topic) -> Iterator[asyncio.Event]:
+    def watch(self, topic: Topic | NodesOf) -> Iterator[asyncio.Event]:
         """Give an event that is set whenever one of the topic was placed: for who looks at the state then.
 
         Unlike followers, who each go through the log, who watches costs nothing while others' events come.
@@ -193,10 +200,10 @@ class Feed:
                 return
 
     def _append(self, rows: Sequence[Row]) -> None:
-        topics = [Topic(row.type, row.node_id) for row in rows] if self._watchers else []
+        topics = {topic for row in rows for topic in _topics(row)} if self._watchers else set()
         if rows[0].position != self._head + 1:
             self._tail.clear()  # retention overtook this process; the tail must have no hole
-            topics = list(self._watchers)
+            topics = set(self._watchers)
         self._tail.extend(rows)
         self._head = rows[-1].position
         for topic in topics:
@@ -204,3 +211,9 @@ class Feed:
                 noticed.set()
         self._grown.set()
         self._grown = asyncio.Event()
+
+
+def _topics(row: Row) -> Iterator[Topic | NodesOf]:
+    yield Topic(row.type, row.node_id)
+    if row.node_id is not None:
+        yield NodesOf(row.tenant_id)

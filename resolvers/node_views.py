@@ -20,12 +20,14 @@ from db.events import feed_cursor, touched_nodes
 from domain.cursor import FeedCursor
 from domain.ids import NodeId, TenantId
 from domain.node_view import NodeTold, Seen, ViewChange, caught_up
-from resolvers.feed import Feed
+from resolvers.feed import Feed, NodesOf
 from resolvers.retries import retried
 from resolvers.streams import batched
 
 PAUSE_SECONDS: Final = 0.05
 """The least time between two looks: what comes meanwhile is one look's."""
+AT_ONCE_MAX: Final = 4
+"""How many views of a process read at once: the connections are everybody's."""
 LOOKS_MAX: Final = 1024
 """Looks that a view keeps for those who are not at its end."""
 NODES_KEPT_MAX: Final = 20_000
@@ -70,9 +72,10 @@ class _Present:
 class _View:
     """The nodes of one tenant that fit one query."""
 
-    def __init__(self, database: Database, tenant_id: TenantId, query: NodeQuery) -> None:
+    def __init__(self, database: Database, turns: asyncio.Semaphore, tenant_id: TenantId, query: NodeQuery) -> None:
         self.serial = next(_SERIALS)
         self._database = database
+        self._turns = turns
         self._tenant_id = tenant_id
         self._query = query
         self._looking = asyncio.Lock()
@@ -93,16 +96,20 @@ class _View:
         return self._failure is not None
 
     async def run(self, feed: Feed) -> None:
-        """Look whenever the feed grows, until cancelled.
+        """Look whenever there are events about the tenant's nodes, until cancelled.
 
         What is no moment of the database ends the view, and each follower is told.
         """
         try:
-            await self.present()
-            while True:
-                await feed.beyond(self._cursor.position)
+            with feed.watch(NodesOf(self._tenant_id)) as noticed:
                 await self.present()
-                await asyncio.sleep(PAUSE_SECONDS)
+                while True:
+                    await noticed.wait()
+                    noticed.clear()
+                    # Somebody may have looked meanwhile, and events are seen before they have a position.
+                    if feed.head > self._cursor.position:
+                        await self.present()
+                        await asyncio.sleep(PAUSE_SECONDS)
         except Exception as failure:  # noqa: BLE001 - raised by every follower
             self._failure = failure
             self._grown.set()
@@ -123,7 +130,7 @@ class _View:
         """Return the nodes of which there are events behind a cursor; raises CursorExpired."""
 
         async def read() -> list[NodeId]:
-            async with _snapshot(self._database) as reader:
+            async with self._snapshot() as reader:
                 return await touched_nodes(reader, self._tenant_id, cursor)
 
         return await retried(read)
@@ -149,7 +156,7 @@ class _View:
         return seen
 
     async def _read(self, last: Seen | None) -> tuple[FeedCursor, Seen]:
-        async with _snapshot(self._database) as reader:
+        async with self._snapshot() as reader:
             cursor = await feed_cursor(reader)
             if last is None:
                 return cursor, Seen.first(await node_store.matching_nodes(reader, self._tenant_id, self._query))
@@ -161,6 +168,15 @@ class _View:
             return frozenset()
         return await node_store.matching_nodes(reader, self._tenant_id, self._query, touched)
 
+    @asynccontextmanager
+    async def _snapshot(self) -> AsyncIterator[Reader]:
+        async with self._turns:
+            reader = self._database.reader(snapshot=True)
+            try:
+                yield reader
+            finally:
+                await reader.close()
+
     def _keep(self, look: Look) -> None:
         self._looks.append(look)
         self._kept += len(look.told)
@@ -170,21 +186,13 @@ class _View:
         self._grown = asyncio.Event()
 
 
-@asynccontextmanager
-async def _snapshot(database: Database) -> AsyncIterator[Reader]:
-    reader = database.reader(snapshot=True)
-    try:
-        yield reader
-    finally:
-        await reader.close()
-
-
 class NodeViews:
     """The views of a process that somebody follows."""
 
     def __init__(self, database: Database, feed: Feed) -> None:
         self._database = database
         self._feed = feed
+        self._turns = asyncio.Semaphore(AT_ONCE_MAX)
         self._views: dict[tuple[TenantId, NodeQuery], _View] = {}
 
     async def follow(
@@ -219,7 +227,7 @@ class NodeViews:
         key = (tenant_id, query)
         view = self._views.get(key)
         if view is None or view.failed:
-            view = self._views[key] = _View(self._database, tenant_id, query)
+            view = self._views[key] = _View(self._database, self._turns, tenant_id, query)
             view.task = asyncio.create_task(view.run(self._feed))
         view.followers += 1
         try:
