@@ -1,9 +1,8 @@
 """The live view of nodes: which of them fit a query, and what became of those that events told of."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
 
 from domain.ids import NodeId
 
@@ -26,33 +25,23 @@ class NodeTold:
     node_id: NodeId
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a look at the nodes that events told of has shown: the view's members then, and what to tell."""
+def looked_again(
+    members: Container[NodeId], touched: Iterable[NodeId], fitting: Container[NodeId]
+) -> tuple[NodeTold, ...]:
+    """Tell what became of the nodes that events told of, of which these fit now, in a view that had these members.
 
-    members: frozenset[NodeId]
-    told: tuple[NodeTold, ...]
-
-    @classmethod
-    def first(cls, members: frozenset[NodeId]) -> Self:
-        """Begin a view with all that fit; nobody was told anything before."""
-        return cls(frozenset(members), ())
-
-    def again(self, touched: Iterable[NodeId], fitting: frozenset[NodeId]) -> "Seen":
-        """Look again: of the nodes that were touched these fit now. What neither fitted nor fits is not told."""
-        told = []
-        for node_id in sorted(set(touched)):
-            if node_id in fitting:
-                told.append(NodeTold(ViewChange.CHANGED if node_id in self.members else ViewChange.ENTERED, node_id))
-            elif node_id in self.members:
-                told.append(NodeTold(ViewChange.LEFT, node_id))
-        entered = {each.node_id for each in told if each.change is ViewChange.ENTERED}
-        left = {each.node_id for each in told if each.change is ViewChange.LEFT}
-        members = (self.members - left) | entered if entered or left else self.members
-        return Seen(members, tuple(told))
+    What neither fitted nor fits is not told.
+    """
+    told = []
+    for node_id in sorted(set(touched)):
+        if node_id in fitting:
+            told.append(NodeTold(ViewChange.CHANGED if node_id in members else ViewChange.ENTERED, node_id))
+        elif node_id in members:
+            told.append(NodeTold(ViewChange.LEFT, node_id))
+    return tuple(told)
 
 
-def caught_up(touched: Iterable[NodeId], members: frozenset[NodeId]) -> tuple[NodeTold, ...]:
+def caught_up(touched: Iterable[NodeId], members: Container[NodeId]) -> tuple[NodeTold, ...]:
     """Tell a client that was away what it may have missed: what it knew of these nodes nobody remembers."""
     return tuple(
         NodeTold(ViewChange.ENTERED if node_id in members else ViewChange.LEFT, node_id)

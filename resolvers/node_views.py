@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice, takewhile
 from typing import Final
 
 from db import nodes as node_store
@@ -19,10 +19,10 @@ from db.declared.nodes import NodeQuery
 from db.events import feed_cursor, touched_nodes
 from domain.cursor import FeedCursor
 from domain.ids import NodeId, TenantId
-from domain.node_view import NodeTold, Seen, ViewChange, caught_up
+from domain.node_view import NodeTold, ViewChange, caught_up, looked_again
 from resolvers.feed import Feed, NodesOf
 from resolvers.retries import retried
-from resolvers.streams import batched
+from resolvers.streams import BATCH_MAX, batched
 
 PAUSE_SECONDS: Final = 0.05
 """The least time between two looks: what comes meanwhile is one look's."""
@@ -60,12 +60,11 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class _Present:
-    """How a view stands: the look that showed it, what was told up to it, and its cursor."""
+class _Beginning:
+    """What one follower is told before the mark, and where it stands then."""
 
-    look: int
+    told: Iterator[NodeTold]
     number: int
-    members: frozenset[NodeId]
     cursor: FeedCursor
 
 
@@ -79,9 +78,13 @@ class _View:
         self._tenant_id = tenant_id
         self._query = query
         self._looking = asyncio.Lock()
-        self._seen: Seen | None = None
-        self._cursor = FeedCursor(0)
+        self._cursor: FeedCursor | None = None
         self._number = 0
+        # Who fits, each with the look that told of it last, in the order of these looks: so what was read of a node
+        # since then may be shown to who comes later, and nothing that comes behind it is older.
+        self._members: dict[NodeId, int] = {}
+        self._listed: tuple[NodeId, ...] | None = None
+        """The same, for all who begin before the next change."""
         self._asked = self._looked = 0
         self._looks: deque[Look] = deque()
         self._kept = 0
@@ -107,33 +110,45 @@ class _View:
                     await noticed.wait()
                     noticed.clear()
                     # Somebody may have looked meanwhile, and events are seen before they have a position.
-                    if feed.head > self._cursor.position:
+                    if self._cursor is None or feed.head > self._cursor.position:
                         await self.present()
                         await asyncio.sleep(PAUSE_SECONDS)
         except Exception as failure:  # noqa: BLE001 - raised by every follower
             self._failure = failure
             self._grown.set()
 
-    async def present(self) -> _Present:
-        """Look, unless somebody began to after this was asked; returns what was seen."""
+    async def present(self) -> tuple[int, FeedCursor]:
+        """Look, unless somebody began to after this was asked; returns the last look that told something, and where."""
         self._asked += 1
         asked = self._asked
         async with self._looking:
-            if self._seen is None or asked > self._looked:
+            if self._cursor is None or asked > self._looked:
                 asking = self._asked
-                self._seen = await self._look(self._seen)
+                self._cursor = await self._look(self._cursor)
                 # Not before: who gives up, or fails, has looked for nobody.
                 self._looked = asking
-            return _Present(self._looked, self._number, self._seen.members, self._cursor)
+            return self._number, self._cursor
 
-    async def touched(self, cursor: FeedCursor) -> list[NodeId]:
-        """Return the nodes of which there are events behind a cursor; raises CursorExpired."""
+    async def begin(self, after: FeedCursor | None) -> _Beginning:
+        """Return the nodes that fit now, or what may have changed of them since a cursor; raises CursorExpired."""
+        number, cursor = await self.present()
+        if after is None:
+            if self._listed is None:
+                self._listed = tuple(self._members)
+            return _Beginning((NodeTold(ViewChange.ENTERED, each) for each in self._listed), number, cursor)
+        touched = set(await retried(lambda: self._touched(after)))
+        if not self.reaches(number):
+            return await self.begin(after)
+        # Others have looked meanwhile, and may have seen more.
+        for look in self._behind(number):
+            touched.update(each.node_id for each in look.told)
+            number, cursor = look.number, look.cursor
+        told = sorted(caught_up(touched, self._members), key=lambda each: self.told_last(each.node_id))
+        return _Beginning(iter(told), number, cursor)
 
-        async def read() -> list[NodeId]:
-            async with self._snapshot() as reader:
-                return await touched_nodes(reader, self._tenant_id, cursor)
-
-        return await retried(read)
+    def told_last(self, node_id: NodeId) -> int:
+        """Return the look that told of a node last: what was read of it since then shows all that it is to show."""
+        return self._members.get(node_id, self._number)
 
     def reaches(self, number: int) -> bool:
         """Say whether all looks behind this one are kept."""
@@ -145,23 +160,39 @@ class _View:
             await self._grown.wait()
         if self._failure is not None:
             raise self._failure
-        return [look for look in self._looks if look.number > number]
+        return self._behind(number)
 
-    async def _look(self, last: Seen | None) -> Seen:
-        cursor, seen = await retried(lambda: self._read(last))
-        before, self._cursor = self._cursor, cursor
-        if seen.told:
+    def _behind(self, number: int) -> list[Look]:
+        newer = list(takewhile(lambda look: look.number > number, reversed(self._looks)))
+        newer.reverse()
+        return newer
+
+    async def _look(self, before: FeedCursor | None) -> FeedCursor:
+        cursor, touched, fitting = await retried(lambda: self._read(before))
+        if before is None:
+            self._members = dict.fromkeys(sorted(fitting), self._number)
+        elif told := looked_again(self._members, touched, fitting):
             self._number += 1
-            self._keep(Look(self._number, seen.told, before, cursor))
-        return seen
+            self._listed = None
+            for each in told:
+                self._members.pop(each.node_id, None)
+                if each.change is not ViewChange.LEFT:
+                    self._members[each.node_id] = self._number
+            self._keep(Look(self._number, told, before, cursor))
+        return cursor
 
-    async def _read(self, last: Seen | None) -> tuple[FeedCursor, Seen]:
+    async def _read(self, before: FeedCursor | None) -> tuple[FeedCursor, Sequence[NodeId], frozenset[NodeId]]:
+        """Return a cursor, and the nodes touched since the one before and which of them fit; at first all that fit."""
         async with self._snapshot() as reader:
             cursor = await feed_cursor(reader)
-            if last is None:
-                return cursor, Seen.first(await node_store.matching_nodes(reader, self._tenant_id, self._query))
-            touched = await touched_nodes(reader, self._tenant_id, self._cursor)
-            return cursor, last.again(touched, await self._fitting(reader, touched))
+            if before is None:
+                return cursor, (), await node_store.matching_nodes(reader, self._tenant_id, self._query)
+            touched = await touched_nodes(reader, self._tenant_id, before)
+            return cursor, touched, await self._fitting(reader, touched)
+
+    async def _touched(self, cursor: FeedCursor) -> list[NodeId]:
+        async with self._snapshot() as reader:
+            return await touched_nodes(reader, self._tenant_id, cursor)
 
     async def _fitting(self, reader: Reader, touched: Sequence[NodeId]) -> frozenset[NodeId]:
         if not touched:
@@ -206,14 +237,11 @@ class NodeViews:
         try:
             with self._joined(tenant_id, query) as view:
                 while True:
-                    present = await view.present()
-                    for batch in batched(await _beginning(view, present, after)):
-                        yield [
-                            Told(each.change, each.node_id, after, (view.serial, present.look, each, after))
-                            for each in batch
-                        ]
-                    number, after = present.number, present.cursor
-                    yield [Told(ViewChange.SYNCED, None, after, (view.serial, present.look, after))]
+                    beginning = await view.begin(after)
+                    for told in _of_beginning(view, beginning, after):
+                        yield told
+                    number, after = beginning.number, beginning.cursor
+                    yield [Told(ViewChange.SYNCED, None, after, (view.serial, after))]
                     while view.reaches(number):
                         looks = await view.after(number)
                         for told in batched([told for look in looks for told in _of_look(view, look)]):
@@ -241,10 +269,13 @@ class NodeViews:
                     del self._views[key]
 
 
-async def _beginning(view: _View, present: _Present, after: FeedCursor | None) -> Sequence[NodeTold]:
-    if after is None:
-        return [NodeTold(ViewChange.ENTERED, node_id) for node_id in sorted(present.members)]
-    return caught_up(await view.touched(after), present.members)
+def _of_beginning(view: _View, beginning: _Beginning, after: FeedCursor | None) -> Iterator[Sequence[Told]]:
+    """Write a beginning as far as it is sent: of its nodes nothing is kept behind it."""
+    while told := [
+        Told(each.change, each.node_id, after, (view.serial, view.told_last(each.node_id), each, after))
+        for each in islice(beginning.told, BATCH_MAX)
+    ]:
+        yield told
 
 
 def _of_look(view: _View, look: Look) -> Iterator[Told]:

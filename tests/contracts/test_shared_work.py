@@ -8,6 +8,7 @@ import pytest
 from db import nodes as node_store
 from db.connections import Planning
 from db.database import Database, Reader
+from resolvers import results
 from tests.support.server import RunningServer, hello
 from tests.support.socket import Socket, open_socket
 from tests.support.waiting import until
@@ -61,6 +62,30 @@ async def test_a_change_is_read_once_for_all_who_select_the_same(served: Served,
         await other.next()
     assert told == [{"id": node_id, "cordoned": True}] * FOLLOWERS
     assert reads["node"] == 2
+
+
+async def test_who_comes_later_is_shown_what_was_read_since_a_node_changed_last(
+    served: Served, reads: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "SECONDS_MAX", 3600.0)
+    server, address = served
+    nodes = [await hello(server.agent, f"n{number}") for number in range(5)]
+    seen: dict[str, bool] = {}
+    async with (
+        open_socket(address, server.operator.token) as first,
+        open_socket(address, server.operator.token) as later,
+    ):
+        await first.subscribe(CHANGES)
+        await _synced(first, 1)
+        assert reads["node"] == 5
+        await server.operator.data(CORDON, id=nodes[1])
+        await first.next()
+        assert reads["node"] == 6
+        await later.subscribe(CHANGES)
+        while (told := (await later.next())["nodeChanges"])["kind"] != "SYNCED":
+            seen[told["node"]["id"]] = told["node"]["cordoned"]
+    assert seen == {node_id: node_id == nodes[1] for node_id in nodes}
+    assert reads["node"] == 7
 
 
 async def test_a_filter_is_asked_once_for_all_who_have_the_same(

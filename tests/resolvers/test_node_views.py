@@ -1,16 +1,18 @@
 """Views as the process keeps them: what a look costs, and what is left of one that failed or was given up."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, aclosing
-from typing import Any
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any, cast
 
 import asyncpg
 import pytest
 
+from db import nodes as node_store
 from db.database import Database
 from db.declared.nodes import NodeQuery
-from db.events import NewEvent, write_events
+from db.events import NewEvent, feed_cursor, write_events
 from domain.cursor import FeedCursor
 from domain.ids import NodeId
 from domain.node_view import ViewChange
@@ -51,12 +53,22 @@ async def _cordon(server: RunningServer, node_id: str) -> None:
     await server.operator.data(CORDON, id=node_id)
 
 
-@pytest.mark.parametrize("name", ["feed_cursor", "touched_nodes", "matching_nodes"])
+@asynccontextmanager
+async def _followed(
+    server: RunningServer, query: NodeQuery = EVERYTHING, after: FeedCursor | None = None
+) -> AsyncIterator[AsyncIterator[Sequence[Told]]]:
+    following = server.services.views.follow(server.operator.tenant_id, query, after)
+    async with aclosing(cast("AsyncGenerator[Sequence[Told]]", following)):
+        yield following
+
+
+@pytest.mark.parametrize(
+    ("place", "name"), [(module, "feed_cursor"), (module, "touched_nodes"), (node_store, "matching_nodes")]
+)
 async def test_a_view_outlives_the_connections_that_it_reads_by(
-    server: RunningServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch, name: str
+    server: RunningServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch, place: object, name: str
 ) -> None:
     monkeypatch.setattr(retries, "PAUSE_SECONDS", 0.01)
-    place = module.node_store if name == "matching_nodes" else module
     read, ended = getattr(place, name), list[int]()
     killer = await asyncpg.connect(postgres_url)
 
@@ -68,12 +80,9 @@ async def test_a_view_outlives_the_connections_that_it_reads_by(
 
     node_id = await hello(server.agent, "n1")
     monkeypatch.setattr(place, name, cut_off)
-    after = FeedCursor(0)
     try:
         for _ in range(2):
-            async with aclosing(
-                server.services.views.follow(server.operator.tenant_id, EVERYTHING, after)
-            ) as following:
+            async with _followed(server, after=FeedCursor(0)) as following:
                 assert await _next(following) == [(ViewChange.ENTERED, node_id)]
                 assert await _next(following) == [(ViewChange.SYNCED, None)]
                 await _cordon(server, node_id)
@@ -93,7 +102,7 @@ async def test_what_is_no_moment_of_the_database_ends_a_view(
     async def fail(*_: object) -> list[str]:
         raise ZeroDivisionError
 
-    async with aclosing(server.services.views.follow(server.operator.tenant_id, EVERYTHING, None)) as following:
+    async with _followed(server) as following:
         assert await _next(following) == [(ViewChange.ENTERED, node_id)]
         assert await _next(following) == [(ViewChange.SYNCED, None)]
         monkeypatch.setattr(module, "touched_nodes", fail)
@@ -108,11 +117,11 @@ async def test_who_waits_for_a_look_that_is_given_up_is_shown_what_is_there_now(
     await hello(server.agent, "n1")
     turns = asyncio.Semaphore(1)
     view = module._View(server.services.database, turns, server.operator.tenant_id, EVERYTHING)
-    gates, begun, read = [asyncio.Event() for _ in range(2)], list[int](), module.feed_cursor
+    gates, begun = [asyncio.Event() for _ in range(2)], list[int]()
 
     async def slow(reader: Any) -> FeedCursor:  # noqa: ANN401
         begun.append(1)
-        cursor = await read(reader)
+        cursor = await feed_cursor(reader)
         if len(begun) <= len(gates):
             await gates[len(begun) - 1].wait()
         return cursor
@@ -121,12 +130,12 @@ async def test_who_waits_for_a_look_that_is_given_up_is_shown_what_is_there_now(
     first = asyncio.create_task(view.present())
     await until(lambda: len(begun) == 1)
     node_id = await hello(server.agent, "n2")
-    given_up, waits = [asyncio.create_task(view.present()) for _ in range(2)]
+    given_up, waits = [asyncio.create_task(view.begin(None)) for _ in range(2)]
     gates[0].set()
     await first
     await until(lambda: len(begun) == 2)
     given_up.cancel()
-    assert node_id in (await waits).members
+    assert node_id in {each.node_id for each in (await waits).told}
 
 
 async def test_a_view_does_not_look_for_what_is_of_another_tenant_or_of_no_node(
@@ -135,7 +144,7 @@ async def test_a_view_does_not_look_for_what_is_of_another_tenant_or_of_no_node(
     node_id = await hello(server.agent, "n1")
     services, tenant_id = server.services, server.operator.tenant_id
     looks = _counted(monkeypatch, "feed_cursor")
-    async with aclosing(services.views.follow(tenant_id, EVERYTHING, None)) as following:
+    async with _followed(server) as following:
         assert await _next(following) == [(ViewChange.ENTERED, node_id)]
         assert await _next(following) == [(ViewChange.SYNCED, None)]
         await until(lambda: services.feed.head >= 1)
@@ -154,7 +163,7 @@ async def test_a_view_does_not_look_for_what_is_of_another_tenant_or_of_no_node(
 
 async def test_few_views_look_at_once(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     node_id = await hello(server.agent, "n1")
-    read, reading, most = module.node_store.matching_nodes, set[int](), list[int]()
+    read, reading, most = node_store.matching_nodes, set[int](), list[int]()
 
     async def counted(reader: Any, *given: Any) -> Any:  # noqa: ANN401 - as the one that it stands for
         reading.add(id(reader))
@@ -164,11 +173,51 @@ async def test_few_views_look_at_once(server: RunningServer, monkeypatch: pytest
         reading.discard(id(reader))
         return found
 
-    monkeypatch.setattr(module.node_store, "matching_nodes", counted)
+    monkeypatch.setattr(node_store, "matching_nodes", counted)
     queries = [NodeQuery(text="n" * (number + 1)) for number in range(12)]
     async with AsyncExitStack() as stack:
-        views = [server.services.views.follow(server.operator.tenant_id, query, None) for query in queries]
-        following = [await stack.enter_async_context(aclosing(view)) for view in views]
+        following = [await stack.enter_async_context(_followed(server, query)) for query in queries]
         told = await asyncio.gather(*(_next(each) for each in following))
     assert told == [[(ViewChange.ENTERED, node_id)]] + [[(ViewChange.SYNCED, None)]] * 11
     assert max(most) == module.AT_ONCE_MAX
+
+
+async def test_followers_keep_nothing_of_what_they_began_with(server: RunningServer) -> None:
+    for number in range(3):
+        await hello(server.agent, f"n{number}")
+    async with AsyncExitStack() as stack:
+        following = await stack.enter_async_context(_followed(server))
+        assert len(await _next(following)) == 3
+        assert await _next(following) == [(ViewChange.SYNCED, None)]
+        (view,) = server.services.views._views.values()
+        kept = sys.getrefcount(view._listed)
+        for _ in range(5):
+            following = await stack.enter_async_context(_followed(server))
+            assert len(await _next(following)) == 3
+            assert await _next(following) == [(ViewChange.SYNCED, None)]
+        now = sys.getrefcount(view._listed)
+    assert now == kept
+
+
+async def test_who_resumes_while_others_look_is_told_up_to_there_and_then_every_change_once(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n1, n2 = [await hello(server.agent, name) for name in ("n1", "n2")]
+    touched, ours = module.touched_nodes, FeedCursor(0)  # type: ignore[attr-defined]
+
+    async def slow(reader: Any, tenant_id: Any, cursor: FeedCursor) -> Any:  # noqa: ANN401 - as the one that it stands for
+        found = await touched(reader, tenant_id, cursor)
+        if cursor == ours:
+            await _cordon(server, n2)
+            assert await _next(live) == [(ViewChange.CHANGED, n2)]
+        return found
+
+    async with _followed(server) as live:
+        assert len(await _next(live)) == 2
+        assert await _next(live) == [(ViewChange.SYNCED, None)]
+        monkeypatch.setattr(module, "touched_nodes", slow)
+        async with _followed(server, after=ours) as resumed:
+            assert await _next(resumed) == [(ViewChange.ENTERED, n1), (ViewChange.ENTERED, n2)]
+            assert await _next(resumed) == [(ViewChange.SYNCED, None)]
+            await _cordon(server, n1)
+            assert await _next(resumed) == [(ViewChange.CHANGED, n1)]
