@@ -168,6 +168,26 @@ async def test_a_lease_that_ends_by_time_alone_is_told(database: Database, serve
             await view.follow(socket)
 
 
+async def test_a_node_that_was_seen_away_between_two_looks_at_leases_comes_back(
+    database: Database, served: Served
+) -> None:
+    server, address = served
+    node_id = await hello(server.agent, "n1")
+    await leases(database).activate()
+    view = KeptView()
+    async with open_socket(address, server.operator.token) as socket:
+        await socket.subscribe(CHANGES, filter={"state": ["READY"]})
+        await view.sync(socket)
+        await silence(database, 60, node_id)
+        await server.operator.data(LABEL, id=node_id, to="a")
+        while view.nodes:
+            await view.follow(socket)
+        await hello(server.agent, "n1")
+        await leases(database).activate()
+        while not view.nodes:
+            await view.follow(socket)
+
+
 async def test_a_cursor_that_retention_overtook_is_refused(database: Database, served: Served) -> None:
     server, address = served
     node_id = await hello(server.agent, "n1")
