@@ -22,6 +22,7 @@ from db.hints import Hints
 from domain.cursor import FeedCursor, encode_feed
 from domain.errors import CursorExpired
 from domain.feed import pass_event, read_snapshot, refuse_unreachable
+from resolvers.retries import retried
 
 TAIL_MAX: Final = 4096
 BATCH_MAX: Final = 500
@@ -84,13 +85,11 @@ class Feed:
 
     async def start(self) -> None:
         """Learn where the log ends."""
-        async with self._database.session() as tx:
-            _, self._head = await feed_bounds(tx)
+        _, self._head = await self._bounds()
 
     async def end(self) -> FeedCursor:
         """Return the cursor behind the newest event."""
-        async with self._database.session() as tx:
-            _, head = await feed_bounds(tx)
+        _, head = await retried(self._bounds)
         return FeedCursor(head)
 
     async def run(self) -> None:
@@ -116,8 +115,7 @@ class Feed:
 
     async def place(self, cursor: FeedCursor | None) -> FeedCursor:
         """Return the cursor, or the log's present end for none; raises CursorExpired."""
-        async with self._database.session() as tx:
-            floor, head = await feed_bounds(tx)
+        floor, head = await retried(self._bounds)
         cursor = cursor or FeedCursor(head)
         refuse_unreachable(cursor, floor=floor, head=head)
         return cursor
@@ -163,14 +161,21 @@ class Feed:
         if self._tail and self._tail[0].position <= position + 1:
             start = position + 1 - self._tail[0].position
             return list(islice(self._tail, start, start + BATCH_MAX))
-        async with self._database.session() as tx:
-            rows = await events_after(tx, position, BATCH_MAX)
+        rows = await retried(lambda: self._logged(position))
         if not rows or rows[0].position != position + 1:
             raise CursorExpired(
                 f"the log no longer holds the event after position {position}; "
                 "query the present state and subscribe from its feedCursor"
             )
         return rows
+
+    async def _logged(self, position: int) -> list[Row]:
+        async with self._database.session() as tx:
+            return await events_after(tx, position, BATCH_MAX)
+
+    async def _bounds(self) -> tuple[int, int]:
+        async with self._database.session() as tx:
+            return await feed_bounds(tx)
 
     def _on_hint(self, position: int) -> None:
         if position > self._head:
@@ -189,8 +194,7 @@ class Feed:
         """Read what the log has grown by; a database that is away is tried again at the next poll."""
         while True:
             try:
-                async with self._database.session() as tx:
-                    rows = await events_after(tx, self._head, BATCH_MAX)
+                rows = await self._logged(self._head)
             except Exception as error:  # noqa: BLE001 - whatever it is, the next poll tries again: this loop must not end
                 _log.warning("the log cannot be read now", error=repr(error))
                 return

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from domain.cursor import FeedCursor
 from domain.ids import TenantId
 from resolvers.feed import Feed, FeedEvent
+from resolvers.retries import retried
 
 T = TypeVar("T")
 KEPT_MAX: Final = 1024
@@ -29,6 +30,11 @@ def batched(told: Sequence[T]) -> Iterator[Sequence[T]]:
     """Cut what is told into batches."""
     for begin in range(0, len(told), BATCH_MAX):
         yield told[begin : begin + BATCH_MAX]
+
+
+async def _chosen(choose: Choose, items: Sequence[FeedEvent]) -> Sequence[FeedEvent]:
+    """Choose, however often the database goes away meanwhile."""
+    return await retried(lambda: choose(items)) if items else ()
 
 
 class _Stream:
@@ -51,12 +57,11 @@ class _Stream:
         return self._failure is not None
 
     async def run(self, feed: Feed, tenant_id: TenantId, choose: Choose) -> None:
-        """Choose until cancelled; what goes wrong ends the stream, and each follower is told."""
+        """Choose until cancelled; what is no moment of the database ends the stream, and each follower is told."""
         try:
             while True:
                 items, end = await feed.behind(self.end, tenant_id)
-                chosen = await choose(items) if items else ()
-                self._append(chosen, end)
+                self._append(await _chosen(choose, items), end)
         except Exception as failure:  # noqa: BLE001 - raised by every follower
             self._failure = failure
             self._grown.set()
@@ -111,7 +116,7 @@ class Streams:
                 while True:
                     if place.waiting or place.position < stream.since:
                         items, behind = await self._feed.behind(place, tenant_id)
-                        chosen = await choose(items) if items else ()
+                        chosen = await _chosen(choose, items)
                     elif chosen := stream.after(place.position):
                         behind = chosen[-1].place
                     else:
