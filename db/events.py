@@ -3,18 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from db.connections import Row
 from db.database import Reader, Transaction
-from db.declared.events import VARIANT, log
+from db.declared.events import VARIANT, log, once_followed, told
 from db.identifiers import new_id
-from db.views.plan import compile_statement
+from db.views.plan import Compiled, compile_statement
 from domain.cursor import FeedCursor
 from domain.event_partitions import PARTITION_MIN, partition_size
-from domain.feed import has_seen, refuse_unreachable, replica_cursor
+from domain.feed import Wanted, has_seen, refuse_unreachable, replica_cursor
 from domain.ids import NodeId, TenantId
 
 RELAY_LOCK: Final = 0x666C_6565_7402
@@ -64,6 +65,28 @@ _AFTER: Final = compile_statement(
     .order_by(log.c.position)
     .limit(sa.bindparam("v1", type_=sa.BigInteger()))
 )
+
+
+@cache
+def _fitting(*, by_tenant: bool, by_type: bool, by_node: bool, by_condition: bool) -> Compiled:
+    """Read on behind `v0`, up to `v1`; a text of its own for what is asked, so that one plan finds it by its index."""
+    place, reach, limit = (sa.bindparam(name, type_=sa.BigInteger()) for name in ("v0", "v1", "v2"))
+    texts = sa.ARRAY(sa.Text())
+    asked = (
+        (by_tenant, log.c.tenant_id == sa.bindparam("v3", type_=sa.Text())),
+        (by_type, log.c.type == sa.any_(sa.bindparam("v4", type_=texts))),
+        (by_node, log.c.node_id == sa.any_(sa.bindparam("v5", type_=texts))),
+        (by_condition, told("condition") == sa.any_(sa.bindparam("v6", type_=texts))),
+    )
+    return compile_statement(
+        sa.select(VARIANT.label("typename"), *log.c)
+        .where(log.c.position > once_followed(place, place), log.c.position <= once_followed(place, reach))
+        .where(*(condition for is_asked, condition in asked if is_asked))
+        .order_by(log.c.position)
+        .limit(limit)
+    )
+
+
 _HEAD = "select position, floor from feed_head"
 # Without waiting events every change this snapshot saw has its position already; with some, the cursor must say which.
 # On a replica `pg_current_snapshot()` takes transactions in progress for finished (decision 5): its cursor is made of
@@ -150,6 +173,21 @@ async def events_after(source: Transaction | Reader, position: int, limit: int) 
     return await source.fetch(_AFTER.text, *_AFTER.arguments([position, limit]))
 
 
+async def events_behind(
+    source: Reader, position: int, wanted: Wanted | None, *, reach: int, limit: int
+) -> tuple[list[Row], int]:
+    """Return the next events that are wanted (everybody's for None) up to the position `reach`, which the log has.
+
+    With them comes the position up to which there are no others. Raises CursorExpired.
+    """
+    lists = [sorted(each) for each in (wanted.types, wanted.node_ids, wanted.conditions)] if wanted else [[], [], []]
+    by_type, by_node, by_condition = map(bool, lists)
+    statement = _fitting(by_tenant=wanted is not None, by_type=by_type, by_node=by_node, by_condition=by_condition)
+    values = [position, reach, limit, wanted.tenant_id if wanted else None, *lists]
+    rows = await source.texts(statement, values, alone=True)
+    return rows, rows[-1].position if len(rows) == limit else reach
+
+
 async def feed_bounds(source: Transaction | Reader) -> tuple[int, int]:
     """Return (floor, head): the log holds the positions after floor up to head."""
     row = await source.first(_HEAD)
@@ -204,7 +242,7 @@ async def forget_events(tx: Transaction, before: datetime) -> int | None:
     """Drop the partitions of the log at its start of which all is older than `before`; returns the new floor, if any.
 
     None also when somebody reads the log for longer than others can be kept waiting: then it is for the next time. The
-    floor moves with the drop, and who stands below it is refused (`log_follows`, `Feed.follow`).
+    floor moves with the drop, and who stands below it is refused (`log_follows`).
     """
     floor = await tx.value("select drop_event_partitions($1)", before)
     return None if floor is None else int(floor)

@@ -1,13 +1,14 @@
 """Which events a cursor has already seen."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final, Protocol
 
 from domain.cursor import FeedCursor
 from domain.errors import CursorExpired, InvalidInput
+from domain.ids import TenantId
 
 UNSEEN_MAX: Final = 200
 """Transactions that a replica's cursor names: with all of them it is still shorter than a cursor may be."""
@@ -41,6 +42,35 @@ def read_snapshot(text: str, place: str = "after") -> VisibleTransactions:
     if not 0 < first <= end or not ordered or not all(first <= number < end for number in numbers):
         raise InvalidInput(f"{place}: not a cursor of this server")
     return VisibleTransactions(first, end, frozenset(numbers))
+
+
+class Told(Protocol):
+    """What an event itself says."""
+
+    tenant_id: str
+    type: str
+    node_id: str | None
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which of a tenant's events, by what they themselves say; empty sets ask nothing."""
+
+    tenant_id: TenantId
+    types: frozenset[str] = frozenset()
+    node_ids: frozenset[str] = frozenset()
+    conditions: frozenset[str] = frozenset()
+    """Types of conditions, of events about conditions."""
+
+    def has(self, event: Told) -> bool:
+        """Say whether an event is one of them."""
+        return (
+            event.tenant_id == self.tenant_id
+            and (not self.types or event.type in self.types)
+            and (not self.node_ids or event.node_id in self.node_ids)
+            and (not self.conditions or event.payload.get("condition") in self.conditions)
+        )
 
 
 @dataclass(frozen=True, slots=True)

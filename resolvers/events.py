@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from db import nodes as node_store
-from db.connections import Row
 from db.database import Database
 from db.declared.events import BY_POSITION, EVENTS
 from db.declared.nodes import NodeQuery
@@ -13,7 +12,7 @@ from db.views.selection import Asked
 from domain import cursor
 from domain.access import Permission
 from domain.cursor import FeedCursor
-from domain.feed import read_snapshot
+from domain.feed import Wanted, read_snapshot
 from domain.ids import TenantId
 from resolvers.batches import Batch
 from resolvers.connections import page_size
@@ -36,13 +35,9 @@ class EventQuery:
     conditions: frozenset[str] = frozenset()
     """Types of conditions, of events about conditions."""
 
-    def may_want(self, row: Row) -> bool:
-        """Say whether the event's own columns fit."""
-        return (
-            (not self.types or row.type in self.types)
-            and (not self.node_ids or row.node_id in self.node_ids)
-            and (not self.conditions or row.payload.get("condition") in self.conditions)
-        )
+    def of(self, tenant_id: TenantId) -> Wanted:
+        """Return what is asked of a tenant's events themselves."""
+        return Wanted(tenant_id, self.types, self.node_ids, self.conditions)
 
 
 async def subscribe(context: Context, query: EventQuery, after: str | None) -> AsyncIterator[Batch]:
@@ -57,23 +52,22 @@ async def subscribe(context: Context, query: EventQuery, after: str | None) -> A
     shown, database = Shown(), context.services.database
 
     async def choose(found: Sequence[FeedEvent]) -> Sequence[FeedEvent]:
-        return await _wanted(database, tenant_id, query, found)
+        return await _about_fitting(database, tenant_id, query.nodes, found)
 
     with context.standing(start) as standing:
-        async for chosen in context.services.streams.follow(query, tenant_id, choose, start):
+        async for chosen in context.services.streams.follow(query.of(tenant_id), query.nodes, choose, start):
             yield Batch(chosen, context, shown, standing)
 
 
-async def _wanted(
-    database: Database, tenant_id: TenantId, query: EventQuery, found: Sequence[FeedEvent]
+async def _about_fitting(
+    database: Database, tenant_id: TenantId, nodes: NodeQuery, found: Sequence[FeedEvent]
 ) -> Sequence[FeedEvent]:
-    fitting = [event for event in found if query.may_want(event.row)]
-    if query.nodes == EVERYTHING or not fitting:
-        return fitting
-    about = sorted({event.row.node_id for event in fitting if event.row.node_id is not None})
+    if nodes == EVERYTHING:
+        return found
+    about = sorted({event.row.node_id for event in found if event.row.node_id is not None})
     async with database.session() as tx:
-        matching = await node_store.matching_nodes(tx, tenant_id, query.nodes, about)
-    return [event for event in fitting if event.row.node_id in matching]
+        matching = await node_store.matching_nodes(tx, tenant_id, nodes, about)
+    return [event for event in found if event.row.node_id in matching]
 
 
 def events(context: Context, query: EventQuery, first: int | None, after: str | None) -> Page:

@@ -6,26 +6,28 @@ that fell behind reads the log itself, and nobody waits for it.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Final
 
 import structlog
 
 from db.connections import Row
 from db.database import Database
-from db.events import events_after, feed_bounds
+from db.events import events_after, events_behind, feed_bounds
 from db.hints import Hints
 from domain.cursor import FeedCursor, encode_feed
-from domain.errors import CursorExpired
-from domain.feed import pass_event, read_snapshot, refuse_unreachable
+from domain.feed import VisibleTransactions, Wanted, pass_event, read_snapshot, refuse_unreachable
 from resolvers.retries import retried
 
 TAIL_MAX: Final = 4096
 BATCH_MAX: Final = 500
+REACH_MAX: Final = 20_000
+"""Positions that one statement looks through for whoever is behind the tail."""
+REPLAYS_MAX: Final = 2
+"""Such statements at a time: those who are behind share what they take from everybody else."""
 POLL_SECONDS: Final = 1.0
 
 _log = structlog.get_logger("feed")
@@ -71,7 +73,8 @@ class Feed:
         self._database = database
         self._hints = hints
         self._poll_seconds = poll_seconds
-        self._tail: deque[Row] = deque(maxlen=TAIL_MAX)
+        self._tail: deque[FeedEvent] = deque(maxlen=TAIL_MAX)
+        self._replaying = asyncio.Semaphore(REPLAYS_MAX)
         self._head = 0
         self._heard = asyncio.Event()
         self._grown = asyncio.Event()
@@ -98,21 +101,6 @@ class Feed:
             tasks.create_task(self._hints.run(self._on_hint))
             tasks.create_task(self._follow_log())
 
-    async def follow(self, cursor: FeedCursor | None, tenant_id: str) -> AsyncIterator[Sequence[FeedEvent]]:
-        """Yield the tenant's events behind the cursor in batches, then every new one, each once and in order.
-
-        Without a cursor it starts at the present end. Raises CursorExpired when the log no longer holds what follows.
-        """
-        cursor = await self.place(cursor)
-        self.subscribers += 1
-        try:
-            while True:
-                items, cursor = await self.behind(cursor, tenant_id)
-                if items:
-                    yield items
-        finally:
-            self.subscribers -= 1
-
     async def place(self, cursor: FeedCursor | None) -> FeedCursor:
         """Return the cursor, or the log's present end for none; raises CursorExpired."""
         floor, head = await retried(self._bounds)
@@ -120,19 +108,20 @@ class Feed:
         refuse_unreachable(cursor, floor=floor, head=head)
         return cursor
 
-    async def behind(self, cursor: FeedCursor, tenant_id: str) -> tuple[Sequence[FeedEvent], FeedCursor]:
-        """Return the tenant's next events behind a cursor and the cursor behind them, once there are any of anybody's.
+    async def behind(self, cursor: FeedCursor, wanted: Wanted) -> tuple[Sequence[FeedEvent], FeedCursor]:
+        """Return what is wanted of the next events behind a cursor, and the cursor behind those, once there are any.
 
         Raises CursorExpired.
         """
-        visible = read_snapshot(cursor.snapshot) if cursor.snapshot else None
-        items: list[FeedEvent] = []
-        for row in await self._after(cursor.position):
-            passed = pass_event(cursor, visible, row.position, row.transaction)
-            cursor = passed.cursor
-            if passed.new and row.tenant_id == tenant_id:
-                items.append(FeedEvent(row, cursor))
-        return items, cursor
+        await self.beyond(cursor.position)
+        found = self._newest(cursor.position)
+        if found:
+            reached = found[-1].row.position
+        else:
+            found, reached = await retried(lambda: self._replayed(cursor, wanted))
+        if not cursor.waiting or cursor.snapshot is None:
+            return [event for event in found if wanted.has(event.row)], FeedCursor(reached)
+        return _unseen(cursor, read_snapshot(cursor.snapshot), found, wanted)
 
     async def beyond(self, position: int) -> None:
         """Wait until this process knows of an event behind the position."""
@@ -155,23 +144,29 @@ class Feed:
             if not watchers:
                 self._watchers.pop(topic, None)
 
-    async def _after(self, position: int) -> Sequence[Row]:
-        """Return the next events behind a position, waiting for at least one."""
-        await self.beyond(position)
-        if self._tail and self._tail[0].position <= position + 1:
-            start = position + 1 - self._tail[0].position
-            return list(islice(self._tail, start, start + BATCH_MAX))
-        rows = await retried(lambda: self._logged(position))
-        if not rows or rows[0].position != position + 1:
-            raise CursorExpired(
-                f"the log no longer holds the event after position {position}; "
-                "query the present state and subscribe from its feedCursor"
-            )
-        return rows
+    def _newest(self, position: int) -> Sequence[FeedEvent]:
+        """Return the next events behind a position that is in the tail, none for one that is not."""
+        if not self._tail or position + 1 < (first := self._tail[0].row.position):
+            return ()
+        start = position + 1 - first
+        # Nearly everybody is at the end, and a deque reaches a place from the end that is nearer.
+        return [self._tail[place] for place in range(start, min(start + BATCH_MAX, len(self._tail)))]
 
-    async def _logged(self, position: int) -> list[Row]:
-        async with self._database.session() as tx:
-            return await events_after(tx, position, BATCH_MAX)
+    async def _replayed(self, cursor: FeedCursor, wanted: Wanted) -> tuple[Sequence[FeedEvent], int]:
+        """Read on in the log itself, and return up to where as well; who waits for others waits for one read of each.
+
+        Of whose waiting events a cursor tells nobody knows (they are anybody's): until they are passed, all are read.
+        """
+        reach = min(cursor.position + REACH_MAX, self._head)
+        async with self._replaying:
+            rows, reached = await events_behind(
+                self._database.reader(snapshot=False),
+                cursor.position,
+                None if cursor.waiting else wanted,
+                reach=reach,
+                limit=BATCH_MAX,
+            )
+        return [FeedEvent(row, FeedCursor(row.position)) for row in rows], reached
 
     async def _bounds(self) -> tuple[int, int]:
         async with self._database.session() as tx:
@@ -194,7 +189,8 @@ class Feed:
         """Read what the log has grown by; a database that is away is tried again at the next poll."""
         while True:
             try:
-                rows = await self._logged(self._head)
+                async with self._database.session() as tx:
+                    rows = await events_after(tx, self._head, BATCH_MAX)
             except Exception as error:  # noqa: BLE001 - whatever it is, the next poll tries again: this loop must not end
                 _log.warning("the log cannot be read now", error=repr(error))
                 return
@@ -208,7 +204,7 @@ class Feed:
         if rows[0].position != self._head + 1:
             self._tail.clear()  # retention overtook this process; the tail must have no hole
             topics = set(self._watchers)
-        self._tail.extend(rows)
+        self._tail.extend(FeedEvent(row, FeedCursor(row.position)) for row in rows)
         self._head = rows[-1].position
         for topic in topics:
             for noticed in self._watchers.get(topic, ()):
@@ -221,3 +217,16 @@ def _topics(row: Row) -> Iterator[Topic | NodesOf]:
     yield Topic(row.type, row.node_id)
     if row.node_id is not None:
         yield NodesOf(row.tenant_id)
+
+
+def _unseen(
+    cursor: FeedCursor, visible: VisibleTransactions, found: Sequence[FeedEvent], wanted: Wanted
+) -> tuple[Sequence[FeedEvent], FeedCursor]:
+    """Return what is wanted and not in the snapshot of a cursor, and the cursor behind all that was found."""
+    events: list[FeedEvent] = []
+    for event in found:
+        passed = pass_event(cursor, visible, event.row.position, event.row.transaction)
+        cursor = passed.cursor
+        if passed.new and wanted.has(event.row):
+            events.append(FeedEvent(event.row, cursor))
+    return events, cursor

@@ -6,13 +6,13 @@ behind that it reads the log and chooses for itself until it has caught up. Nobo
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from typing import Final, TypeVar
 
 from domain.cursor import FeedCursor
-from domain.ids import TenantId
+from domain.feed import Wanted
 from resolvers.feed import Feed, FeedEvent
 from resolvers.retries import retried
 
@@ -56,11 +56,11 @@ class _Stream:
         """Whether the stream has ended."""
         return self._failure is not None
 
-    async def run(self, feed: Feed, tenant_id: TenantId, choose: Choose) -> None:
+    async def run(self, feed: Feed, wanted: Wanted, choose: Choose) -> None:
         """Choose until cancelled; what is no moment of the database ends the stream, and each follower is told."""
         try:
             while True:
-                items, end = await feed.behind(self.end, tenant_id)
+                items, end = await feed.behind(self.end, wanted)
                 self._append(await _chosen(choose, items), end)
         except Exception as failure:  # noqa: BLE001 - raised by every follower
             self._failure = failure
@@ -101,9 +101,9 @@ class Streams:
         self._streams: dict[Hashable, _Stream] = {}
 
     async def follow(
-        self, query: Hashable, tenant_id: TenantId, choose: Choose, cursor: FeedCursor | None
-    ) -> AsyncIterator[Sequence[FeedEvent]]:
-        """Yield the tenant's events behind the cursor that `choose` keeps, each once and in order, then every new one.
+        self, wanted: Wanted, query: Hashable, choose: Choose, cursor: FeedCursor | None
+    ) -> AsyncGenerator[Sequence[FeedEvent], None]:
+        """Yield what is wanted behind the cursor and `choose` keeps, each once and in order, then every new one.
 
         Who is behind is given what there is at once, in batches of no more than BATCH_MAX.
 
@@ -112,10 +112,10 @@ class Streams:
         place = await self._feed.place(cursor)
         self._feed.subscribers += 1
         try:
-            with self._joined((tenant_id, query), tenant_id, choose) as stream:
+            with self._joined((wanted, query), wanted, choose) as stream:
                 while True:
                     if place.waiting or place.position < stream.since:
-                        items, behind = await self._feed.behind(place, tenant_id)
+                        items, behind = await self._feed.behind(place, wanted)
                         chosen = await _chosen(choose, items)
                     elif chosen := stream.after(place.position):
                         behind = chosen[-1].place
@@ -129,12 +129,12 @@ class Streams:
             self._feed.subscribers -= 1
 
     @contextmanager
-    def _joined(self, key: Hashable, tenant_id: TenantId, choose: Choose) -> Iterator[_Stream]:
+    def _joined(self, key: Hashable, wanted: Wanted, choose: Choose) -> Iterator[_Stream]:
         stream = self._streams.get(key)
         if stream is None or stream.failed:
             # At the log's end: whoever resumes far behind must not have others wait.
             stream = self._streams[key] = _Stream(FeedCursor(self._feed.head))
-            stream.task = asyncio.create_task(stream.run(self._feed, tenant_id, choose))
+            stream.task = asyncio.create_task(stream.run(self._feed, wanted, choose))
         stream.followers += 1
         try:
             yield stream

@@ -48,9 +48,15 @@ class _LogOrder(Order):
     """The log's own order, in which nothing lies behind a position that the log does not follow."""
 
     def after(self, key: Sequence[ColumnElement[Any]]) -> ColumnElement[bool]:
-        # Known when it runs: a plan that passes over all partitions would not ask what refuses the position.
-        place = sa.case((_follows(key[0]), key[0]))
-        return log.c.position > sa.select(place).scalar_subquery()
+        return log.c.position > once_followed(key[0], key[0])
+
+
+def once_followed(place: Expression, bound: Expression) -> Expression:
+    """Return a bound of positions to read behind a place, which is refused unless the log follows it.
+
+    Known when it runs: a plan that passes over all partitions would not ask what refuses the place.
+    """
+    return sa.select(sa.case((_follows(place), bound))).scalar_subquery()
 
 
 def _follows(place: Expression) -> ColumnElement[bool]:
@@ -78,7 +84,8 @@ def _text(value: str) -> Expression:
     return sa.literal_column(f"'{value}'", sa.Text)
 
 
-def _told(key: str) -> Expression:
+def told(key: str) -> Expression:
+    """Return what a payload says of a key, as text."""
     return log.c.payload.op("->>", return_type=sa.Text())(_text(key))
 
 
@@ -165,11 +172,11 @@ EVENTS: Final = declare(
         },
         relations={
             "node": Relation(NodeRow, ((_nodes.c.id, log.c.node_id),)),
-            "snapshot": Relation(SnapshotRow, ((_snapshots.c.id, _told("snapshotId")),)),
-            "device": Relation(DeviceRow, ((_devices.c.id, _told("deviceId")),)),
-            "command": Relation(CommandRow, ((_commands.c.id, _told("commandId")),)),
-            "run": Relation(RemediationRunRow, ((_runs.c.id, _told("runId")),)),
-            "pool": Relation(PoolRow, ((_pools.c.id, _told("poolId")),)),
+            "snapshot": Relation(SnapshotRow, ((_snapshots.c.id, told("snapshotId")),)),
+            "device": Relation(DeviceRow, ((_devices.c.id, told("deviceId")),)),
+            "command": Relation(CommandRow, ((_commands.c.id, told("commandId")),)),
+            "run": Relation(RemediationRunRow, ((_runs.c.id, told("runId")),)),
+            "pool": Relation(PoolRow, ((_pools.c.id, told("poolId")),)),
         },
         filters={
             "type": one_of(log.c.type),

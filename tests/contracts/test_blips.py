@@ -79,7 +79,7 @@ async def test_a_filtered_stream_outlives_the_connections_that_it_reads_by(
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(node_store, "matching_nodes"), (feed, "feed_bounds"), (feed, "events_after")]
+    ("module", "name"), [(node_store, "matching_nodes"), (feed, "feed_bounds"), (feed, "events_behind")]
 )
 async def test_a_follower_far_behind_is_told_all_whichever_of_its_reads_fails(
     served: Served, monkeypatch: pytest.MonkeyPatch, module: object, name: str

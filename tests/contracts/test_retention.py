@@ -1,6 +1,7 @@
 """The log is forgotten while clients read it: they are told, and never passed over anything."""
 
 from collections import deque
+from collections.abc import Sequence
 
 import pytest
 
@@ -8,7 +9,9 @@ from db.database import Database
 from db.events import NewEvent, write_events
 from domain.cursor import FeedCursor
 from domain.errors import CursorExpired
+from domain.feed import Wanted
 from resolvers import feed as feeds
+from resolvers.feed import FeedEvent
 from tests.support.events import forget_all
 from tests.support.server import RunningServer, hello
 from tests.support.waiting import until
@@ -20,6 +23,10 @@ async def _commit(database: Database, tenant_id: str, count: int) -> None:
     for _ in range(count):
         async with database.transaction() as tx:
             await write_events(tx, [NewEvent(tenant_id, None, "test", {})])  # type: ignore[arg-type]
+
+
+async def _all(found: Sequence[FeedEvent]) -> Sequence[FeedEvent]:
+    return found
 
 
 async def _forget_all(database: Database) -> None:
@@ -34,11 +41,22 @@ async def test_a_follower_behind_the_tail_is_told_when_what_follows_was_dropped(
     feed._tail = deque(maxlen=1)
     await _commit(database, tenant_id, 12)
     await until(lambda: feed.head == 12)
-    following = feed.follow(FeedCursor(0), tenant_id)
+    following = server.services.streams.follow(Wanted(tenant_id), None, _all, FeedCursor(0))
     assert [item.row.position for item in await anext(following)] == [1, 2, 3, 4]
     await _forget_all(database)
     with pytest.raises(CursorExpired):
         await anext(following)
+
+
+async def test_who_wants_nothing_of_what_was_dropped_is_told_too(database: Database, server: RunningServer) -> None:
+    feed, wanted = server.services.feed, Wanted(server.operator.tenant_id, types=frozenset({"none"}))
+    await _commit(database, server.operator.tenant_id, 12)
+    await until(lambda: feed.head == 12)
+    feed._tail.clear()
+    assert await feed.behind(FeedCursor(3), wanted) == ([], FeedCursor(12))
+    await _forget_all(database)
+    with pytest.raises(CursorExpired):
+        await feed.behind(FeedCursor(3), wanted)
 
 
 async def test_pages_of_the_log_end_with_an_error_when_what_follows_was_dropped(
