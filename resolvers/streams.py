@@ -5,9 +5,10 @@ behind that it reads the log and chooses for itself until it has caught up. Nobo
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, TypeVar
 
@@ -38,12 +39,13 @@ async def _chosen(choose: Choose, items: Sequence[FeedEvent]) -> Sequence[FeedEv
 
 
 class _Stream:
-    """What was chosen behind the position `since`, up to the cursor `end`."""
+    """What was chosen behind the position `since`, up to the cursor `end`, as far as a follower is behind it."""
 
     def __init__(self, begin: FeedCursor) -> None:
         self.since = begin.position
         self.end = begin
-        self.followers = 0
+        self._places: Counter[int] = Counter()
+        """How many followers there are at a position."""
         self.task: asyncio.Task[None] | None = None
         self._kept: deque[FeedEvent] = deque()
         self._newer: tuple[int, list[FeedEvent]] = -1, []
@@ -62,9 +64,28 @@ class _Stream:
             while True:
                 items, end = await feed.behind(self.end, wanted)
                 self._append(await _chosen(choose, items), end)
+                if self.end.position < feed.head:
+                    await asyncio.sleep(0)  # who waits takes this before there is more, and it may be forgotten again
         except Exception as failure:  # noqa: BLE001 - raised by every follower
             self._failure = failure
             self._grown.set()
+
+    @property
+    def followed(self) -> bool:
+        """Whether anybody follows."""
+        return bool(self._places)
+
+    def enter(self, position: int) -> None:
+        """Count a follower who stands at a position."""
+        self._places[position] += 1
+
+    def leave(self, position: int) -> None:
+        """Count a follower who stood at a position no more; what only they were behind is forgotten."""
+        self._places[position] -= 1
+        if not self._places[position]:
+            del self._places[position]
+            if self._kept and position < self._kept[0].row.position:
+                self._forget()
 
     def after(self, position: int) -> list[FeedEvent]:
         """Return what was chosen behind a position that the stream reaches back to."""
@@ -87,10 +108,28 @@ class _Stream:
             return
         self._kept.extend(chosen)
         self._newer = -1, []
-        while len(self._kept) > KEPT_MAX:
-            self.since = self._kept.popleft().row.position
+        self._forget()
         self._grown.set()
         self._grown = asyncio.Event()
+
+    def _forget(self) -> None:
+        hindmost = min(self._places, default=self.end.position)
+        while self._kept and (len(self._kept) > KEPT_MAX or self._kept[0].row.position <= hindmost):
+            self.since = self._kept.popleft().row.position
+
+
+@dataclass(slots=True)
+class _Follower:
+    """Who follows a stream, and where it stands."""
+
+    stream: _Stream
+    place: FeedCursor
+
+    def move(self, to: FeedCursor) -> None:
+        """Go on to a place."""
+        self.stream.enter(to.position)
+        self.stream.leave(self.place.position)
+        self.place = to
 
 
 class Streams:
@@ -112,8 +151,9 @@ class Streams:
         place = await self._feed.place(cursor)
         self._feed.subscribers += 1
         try:
-            with self._joined((wanted, query), wanted, choose) as stream:
+            with self._joined((wanted, query), place, wanted, choose) as follower:
                 while True:
+                    place, stream = follower.place, follower.stream
                     if place.waiting or place.position < stream.since:
                         items, behind = await self._feed.behind(place, wanted)
                         chosen = await _chosen(choose, items)
@@ -124,23 +164,24 @@ class Streams:
                         continue
                     for batch in batched(chosen):
                         yield batch
-                    place = behind
+                    follower.move(behind)
         finally:
             self._feed.subscribers -= 1
 
     @contextmanager
-    def _joined(self, key: Hashable, wanted: Wanted, choose: Choose) -> Iterator[_Stream]:
+    def _joined(self, key: Hashable, place: FeedCursor, wanted: Wanted, choose: Choose) -> Iterator[_Follower]:
         stream = self._streams.get(key)
         if stream is None or stream.failed:
             # At the log's end: whoever resumes far behind must not have others wait.
             stream = self._streams[key] = _Stream(FeedCursor(self._feed.head))
             stream.task = asyncio.create_task(stream.run(self._feed, wanted, choose))
-        stream.followers += 1
+        stream.enter(place.position)
+        follower = _Follower(stream, place)
         try:
-            yield stream
+            yield follower
         finally:
-            stream.followers -= 1
-            if not stream.followers:
+            stream.leave(follower.place.position)
+            if not stream.followed:
                 if stream.task is not None:
                     stream.task.cancel()
                 if self._streams.get(key) is stream:
