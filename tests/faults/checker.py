@@ -3,16 +3,21 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from db.database import Database, Transaction
 from domain.digest import inventory_digest
-from tests.faults.clients import Node, Watcher
+from tests.faults.clients import Node, Selector, Viewer, Watcher, nodes_at
 
 REST_SECONDS_MAX = 60.0
 _CUT_OFF = re.compile(r'CancelledError"[,}]')
 _ERROR = re.compile(r'^(?!\{).*Traceback|"level": ?"(error|critical)"')
 LOG = "select id from events order by position"
+OF_NODES = """
+select e.id from events e join nodes n on n.id = e.node_id where strpos(n.hostname, $1) > 0 order by e.position
+"""
 POSITIONS = """
 select f.floor, f.position, (select min(position) from events) as least, (select max(position) from events) as most
 from feed_head f
@@ -45,6 +50,29 @@ async def all_seen(database: Database, watchers: Sequence[Watcher]) -> None:
     async with asyncio.timeout(REST_SECONDS_MAX):
         while any(len(watcher.seen) < count for watcher in watchers):  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.02)
+
+
+async def all_known(database: Database, port: int, selectors: Sequence[Selector], viewers: Sequence[Viewer]) -> None:
+    """Wait until clients know what a query shows, and hold what they were told of on the way against the log."""
+    clients: list[Selector | Viewer] = [*selectors, *viewers]
+    for client in clients:
+        fresh = await nodes_at(port, client.filter)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REST_SECONDS_MAX):
+                while client.nodes != fresh:  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(0.02)
+        assert client.nodes == fresh, _other(client.nodes, fresh)
+    for selector in selectors:
+        async with database.session() as tx:
+            log = [row.id for row in await tx.fetch(OF_NODES, selector.text)]
+        async with asyncio.timeout(REST_SECONDS_MAX):
+            while len(selector.seen) < len(log):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.02)
+        assert selector.seen == log, first_difference(selector.seen, log)
+
+
+def _other(known: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
+    return {each: (known.get(each), fresh.get(each)) for each in known | fresh if known.get(each) != fresh.get(each)}
 
 
 async def _left(database: Database) -> int:

@@ -3,10 +3,11 @@
 import asyncio
 import json
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 from websockets.asyncio.client import connect
@@ -17,6 +18,21 @@ from tests.faults.stand import TOKEN
 from tests.support.server import HELLO, INGEST, RECORD, hash_of, section
 
 EVENTS = "subscription ($after: Cursor) { events(after: $after) { __typename id cursor nodeId } }"
+FIELDS = """
+  id hostname latestSnapshot { digest } inventoryStatus { state reportedDigest appliedDigest error }
+  labels { key value } devices(first: 10) { nodes { id healthy } }
+"""
+FITTING = f"""
+subscription ($after: Cursor, $filter: NodeFilter) {{
+  events(after: $after, nodes: $filter) {{ id cursor nodeId node {{ {FIELDS} }} }}
+}}
+"""
+CHANGES = f"""
+subscription ($after: Cursor, $filter: NodeFilter) {{
+  nodeChanges(after: $after, filter: $filter) {{ kind nodeId cursor node {{ {FIELDS} }} }}
+}}
+"""
+NODES = f"query ($filter: NodeFilter) {{ nodes(first: 100, filter: $filter) {{ nodes {{ {FIELDS} }} }} }}"
 LATER = {"UNAVAILABLE", "RATE_LIMITED"}
 """Codes of what is to be sent again."""
 REQUEST_SECONDS_MAX = 2.0
@@ -30,13 +46,22 @@ class Refused(Exception):  # noqa: N818 - what a server answers that a client ca
 
 async def cursor_at(port: int) -> str:
     """Return where the feed stands now, by the server on that port."""
+    return str((await _asked(port, "{ feedCursor }"))["feedCursor"])
+
+
+async def nodes_at(port: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the nodes that fit as they are now, by the server on that port."""
+    return {node["id"]: node for node in (await _asked(port, NODES, filter=given))["nodes"]["nodes"]}
+
+
+async def _asked(port: int, query: str, **variables: Any) -> dict[str, Any]:  # noqa: ANN401 - any variable
     async with httpx.AsyncClient(timeout=PATIENCE_SECONDS) as http:
         answer = await http.post(
             f"http://127.0.0.1:{port}/graphql",
-            json={"query": "{ feedCursor }"},
+            json={"query": query, "variables": variables},
             headers={"Authorization": f"Bearer {TOKEN}"},
         )
-    return str(answer.json()["data"]["feedCursor"])
+    return dict(answer.json()["data"])
 
 
 @dataclass(slots=True)
@@ -131,41 +156,119 @@ def _refused(said: Mapping[str, Any]) -> set[str]:
 
 
 @dataclass(slots=True)
-class Watcher:
-    """A subscriber that resumes behind the last event it saw, by the next server, whenever its socket ends."""
+class Subscriber:
+    """One that resumes behind the last it was told, by the next server, whenever its socket or subscription ends."""
 
     ports: Sequence[int]
-    cursor: str
-    seen: list[str] = field(default_factory=list)
-    told: list[tuple[str, str | None]] = field(default_factory=list)
-    """Of what it saw, the type and the node."""
+    cursor: str | None
     connections: int = 0
+    query: ClassVar[str]
+
+    def take(self, told: dict[str, Any]) -> None:
+        """Take what it is told next, with its cursor."""
+        raise NotImplementedError
+
+    def variables(self) -> dict[str, Any]:
+        """Return what it asks for."""
+        return {"after": self.cursor}
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Follow until cancelled."""
         while True:
             port = self.ports[self.connections % len(self.ports)]
             self.connections += 1
             with suppress(OSError, WebSocketException, TimeoutError):
-                await self._watch(f"ws://127.0.0.1:{port}/graphql")
+                await self._follow(f"ws://127.0.0.1:{port}/graphql")
             await asyncio.sleep(0.05)
 
-    async def _watch(self, url: str) -> None:
+    async def _follow(self, url: str) -> None:
         protocols = [Subprotocol("graphql-transport-ws")]
         # A server that is stopped closes nothing: only a ping that stays unanswered tells.
         async with connect(url, subprotocols=protocols, open_timeout=2, ping_interval=0.5, ping_timeout=1.5) as socket:
             await socket.send(json.dumps({"type": "connection_init", "payload": {"authorization": f"Bearer {TOKEN}"}}))
             await asyncio.wait_for(socket.recv(), 2)
-            payload = {"query": EVENTS, "variables": {"after": self.cursor}}
+            payload = {"query": self.query, "variables": self.variables()}
             await socket.send(json.dumps({"id": "1", "type": "subscribe", "payload": payload}))
             async for frame in socket:
                 assert isinstance(frame, str)
                 said = json.loads(frame)
+                if said["type"] == "complete":
+                    return
                 if said["type"] != "next" or "errors" in said["payload"]:
-                    if said["type"] != "complete" and '"code":"UNAVAILABLE"' not in frame:
+                    # Who took a cursor from what could not be read would never be told it.
+                    told = said["type"] == "next" and any((said["payload"]["data"] or {}).values())
+                    if told or '"code":"UNAVAILABLE"' not in frame:
                         raise Refused(frame)
                     return
-                event = said["payload"]["data"]["events"]
-                self.seen.append(event["id"])
-                self.told.append((event["__typename"], event["nodeId"]))
-                self.cursor = event["cursor"]
+                (told,) = said["payload"]["data"].values()
+                self.take(told)
+
+
+@dataclass(slots=True)
+class Watcher(Subscriber):
+    """A subscriber to every event."""
+
+    seen: list[str] = field(default_factory=list)
+    told: list[tuple[str, str | None]] = field(default_factory=list)
+    """Of what it saw, the type and the node."""
+    query = EVENTS
+
+    def take(self, told: dict[str, Any]) -> None:
+        """Note an event."""
+        self.seen.append(told["id"])
+        self.told.append((told["__typename"], told["nodeId"]))
+        self.cursor = told["cursor"]
+
+
+@dataclass(slots=True)
+class Selector(Subscriber):
+    """A subscriber to the events of nodes with a text in their names, who has each node as it was shown last."""
+
+    text: str = ""
+    seen: list[str] = field(default_factory=list)
+    nodes: dict[str, Any] = field(default_factory=dict)
+    query = FITTING
+
+    def variables(self) -> dict[str, Any]:
+        """Return what it asks for."""
+        return {"after": self.cursor, "filter": self.filter}
+
+    @property
+    def filter(self) -> dict[str, Any]:
+        """Return which nodes."""
+        return {"text": self.text}
+
+    def take(self, told: dict[str, Any]) -> None:
+        """Note an event, and its node as it is."""
+        if told["node"] is None:
+            raise Refused(f"{told} of a node that exists")
+        self.seen.append(told["id"])
+        self.nodes[told["nodeId"]] = told["node"]
+        self.cursor = told["cursor"]
+
+
+@dataclass(slots=True)
+class Viewer(Subscriber):
+    """A console's view of the nodes that fit."""
+
+    filter: Mapping[str, Any] = field(default_factory=dict)
+    nodes: dict[str, Any] = field(default_factory=dict)
+    kinds: Counter[str] = field(default_factory=Counter)
+    query = CHANGES
+
+    def variables(self) -> dict[str, Any]:
+        """Return what it asks for; without a cursor it begins anew."""
+        if self.cursor is None:
+            self.nodes.clear()
+        return {"after": self.cursor, "filter": self.filter}
+
+    def take(self, told: dict[str, Any]) -> None:
+        """Keep the view."""
+        self.kinds[told["kind"]] += 1
+        if told["kind"] == "LEFT":
+            self.nodes.pop(told["nodeId"], None)
+        elif told["kind"] != "SYNCED":
+            if told["node"] is None:
+                raise Refused(f"{told} of a node that exists")
+            self.nodes[told["nodeId"]] = told["node"]
+        self.cursor = told["cursor"] or self.cursor

@@ -17,8 +17,17 @@ import pytest
 from db.database import Database
 from db.migrate import migrate
 from tests.faults.bad_network import Mishap
-from tests.faults.checker import all_seen, at_rest, bugs_in, check
-from tests.faults.clients import PATIENCE_SECONDS, REQUEST_SECONDS_MAX, Node, Reporter, Watcher, cursor_at
+from tests.faults.checker import all_known, all_seen, at_rest, bugs_in, check
+from tests.faults.clients import (
+    PATIENCE_SECONDS,
+    REQUEST_SECONDS_MAX,
+    Node,
+    Reporter,
+    Selector,
+    Viewer,
+    Watcher,
+    cursor_at,
+)
 from tests.faults.plan import Fault, carry_out, plan
 from tests.faults.stand import Stand, own_postgres, stand
 from tests.faults.zygote import Zygote
@@ -82,10 +91,13 @@ async def test_what_was_accepted_is_applied_and_every_event_is_seen_once(
         cursor = await cursor_at(running.calm_ports[0])
         ports = [network.port for network in running.networks]
         watchers = [Watcher(ports[turn:] + ports[:turn], cursor) for turn in (0, 1)]
+        selectors = [Selector(ports, cursor, text="node1"), Selector(ports[::-1], cursor, text="reporter2")]
+        # Nodes enter and leave the first with each report; the second has them all.
+        viewers = [Viewer(ports, None, filter={"selector": "gpu.count=2"}), Viewer(ports[::-1], None)]
         reporters = _reporters(seed, running)
         stop = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
-            watching = [tasks.create_task(watcher.run()) for watcher in watchers]
+            watching = [tasks.create_task(each.run()) for each in (*watchers, *selectors, *viewers)]
             reporting = [tasks.create_task(reporter.run(stop)) for reporter in reporters]
             await carry_out(running, faults)
             stop.set()
@@ -101,6 +113,7 @@ async def test_what_was_accepted_is_applied_and_every_event_is_seen_once(
                             await reporter.report(http, node)
             await at_rest(database)
             await all_seen(database, watchers)
+            await all_known(database, running.calm_ports[0], selectors, viewers)
             for task in watching:
                 task.cancel()
         nodes = [node for reporter in reporters for node in reporter.nodes if node.id]
@@ -113,4 +126,6 @@ async def test_what_was_accepted_is_applied_and_every_event_is_seen_once(
     sys.stdout.write(_summary(faults, running, reporters, watchers))
     assert bugs_in(log) == []
     assert len(watchers[0].seen) > len(nodes)
-    assert all(watcher.connections > 1 for watcher in watchers)
+    assert all(client.connections > 1 for client in (*watchers, *selectors, *viewers))
+    assert {"ENTERED", "CHANGED", "LEFT"} <= set(viewers[0].kinds)
+    assert len(viewers[1].nodes) == len(nodes)
