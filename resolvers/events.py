@@ -55,7 +55,7 @@ async def subscribe(context: Context, query: EventQuery, after: str | None) -> A
         return await _about_fitting(database, tenant_id, query.nodes, found)
 
     with context.standing(start) as standing:
-        async for chosen in context.services.streams.follow(query.of(tenant_id), query.nodes, choose, start):
+        async for chosen in context.services.streams.follow(query.of(tenant_id), query.nodes, choose, standing):
             yield Batch(chosen, context, shown, standing)
 
 

@@ -112,7 +112,7 @@ class _View:
                     # Somebody may have looked meanwhile, and events are seen before they have a position.
                     if self._cursor is None or feed.head > self._cursor.position:
                         await self.present()
-                        await asyncio.sleep(PAUSE_SECONDS)
+                        await asyncio.sleep(max(PAUSE_SECONDS, feed.rest_seconds))
         except Exception as failure:  # noqa: BLE001 - raised by every follower
             self._failure = failure
             self._grown.set()

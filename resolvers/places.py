@@ -1,6 +1,7 @@
 """Where the subscriptions of a socket or a stream stand in the feed, so that who is cut off knows where to go on."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from domain.cursor import FeedCursor
@@ -16,6 +17,15 @@ class Place:
 
     sent: FeedCursor | None
     passed: Callable[[], FeedCursor] | None = None
+
+    @contextmanager
+    def waiting(self, passed: Callable[[], FeedCursor]) -> Iterator[None]:
+        """Stand where `passed` says while the block lasts."""
+        self.passed = passed
+        try:
+            yield
+        finally:
+            self.passed = None
 
     def move(self, cursor: FeedCursor | None) -> None:
         """Move behind what was sent; what has no place leaves it where it is."""

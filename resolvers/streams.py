@@ -9,12 +9,14 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from typing import Final, TypeVar
 
 from domain.cursor import FeedCursor
 from domain.feed import Wanted
 from resolvers.feed import Feed, FeedEvent
+from resolvers.places import Place
 from resolvers.retries import retried
 
 T = TypeVar("T")
@@ -63,9 +65,10 @@ class _Stream:
         try:
             while True:
                 items, end = await feed.behind(self.end, wanted)
-                self._append(await _chosen(choose, items), end)
-                if self.end.position < feed.head:
-                    await asyncio.sleep(0)  # who waits takes this before there is more, and it may be forgotten again
+                chosen = await _chosen(choose, items)
+                self._append(chosen, end)
+                if chosen:
+                    await asyncio.sleep(feed.rest_seconds)  # who waits takes this before there is more
         except Exception as failure:  # noqa: BLE001 - raised by every follower
             self._failure = failure
             self._grown.set()
@@ -94,6 +97,11 @@ class _Stream:
             newer.reverse()
             self._newer = position, newer
         return self._newer[1]
+
+    def passed(self, place: FeedCursor) -> FeedCursor:
+        """Return where a follower at a place stands, of which nothing is wanted that it was not given."""
+        all_looked_at = self.end.position > place.position >= self.since and not self.after(place.position)
+        return self.end if all_looked_at else place
 
     async def grown(self) -> None:
         """Wait until more was chosen; raises what ended the stream."""
@@ -140,15 +148,15 @@ class Streams:
         self._streams: dict[Hashable, _Stream] = {}
 
     async def follow(
-        self, wanted: Wanted, query: Hashable, choose: Choose, cursor: FeedCursor | None
+        self, wanted: Wanted, query: Hashable, choose: Choose, standing: Place
     ) -> AsyncGenerator[Sequence[FeedEvent], None]:
-        """Yield what is wanted behind the cursor and `choose` keeps, each once and in order, then every new one.
+        """Yield what is wanted from where the follower stands and `choose` keeps, in order, then every new one.
 
         Who is behind is given what there is at once, in batches of no more than BATCH_MAX.
 
         `choose` must keep the same for equal queries. Raises CursorExpired, and what `choose` raises.
         """
-        place = await self._feed.place(cursor)
+        place = await self._feed.place(standing.sent)
         self._feed.subscribers += 1
         try:
             with self._joined((wanted, query), place, wanted, choose) as follower:
@@ -160,7 +168,8 @@ class Streams:
                     elif chosen := stream.after(place.position):
                         behind = chosen[-1].place
                     else:
-                        await stream.grown()
+                        with standing.waiting(partial(stream.passed, place)):
+                            await stream.grown()
                         continue
                     for batch in batched(chosen):
                         yield batch

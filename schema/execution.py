@@ -5,12 +5,10 @@ and `tests/contracts` compare both ways.
 """
 
 import asyncio
-import time
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import orjson
-import structlog
 from graphql import ExecutionResult, GraphQLOutputType, GraphQLResolveInfo
 from graphql.pyutils import Path
 from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
@@ -25,6 +23,7 @@ from resolvers.commands import Delivered
 from resolvers.context import Context
 from resolvers.reads import One, Page, Related, Single, SummaryPart
 from resolvers.results import PIECE_BYTES, Made
+from resolvers.retries import retried
 from schema.batches import Part, Results
 from schema.errors import cause_of, translated
 from schema.plans import ReadPlans
@@ -36,10 +35,7 @@ PLANS: Final = ReadPlans()
 _TOGETHER_MAX: Final = 64
 _AWAY_SECONDS_MAX: Final = 60.0
 """How long a subscription waits for the database before it ends."""
-_PAUSE_SECONDS_MIN: Final = 0.1
-_PAUSE_SECONDS_MAX: Final = 5.0
 _SELECTIONS: Final = Selections()
-_log = structlog.get_logger("feed")
 
 
 class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
@@ -132,22 +128,19 @@ class ReadingExecution(StrawberryGraphQLCoreExecutionContext):
 
         A moment of the database is waited for: a result that met it would tell a place whose change it does not show.
         """
-        ends, pause = time.monotonic() + _AWAY_SECONDS_MAX, _PAUSE_SECONDS_MIN
-        while True:
-            own = context.operation(snapshot=True)
-            made: list[Made] = []
-            try:
-                await self._make(told, own, made)
-            except Exception as error:
-                if not made and (not is_transient(error) or time.monotonic() > ends):
-                    raise
-                _log.warning("events wait for the database", request_id=context.request_id, error=repr(error))
-            finally:
-                await own.end()
-            if made:
-                return made
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+        return await retried(lambda: self._some(told, context), _AWAY_SECONDS_MAX)
+
+    async def _some(self, told: Sequence[Told], context: Context) -> Sequence[Made]:
+        own = context.operation(snapshot=True)
+        made: list[Made] = []
+        try:
+            await self._make(told, own, made)
+        except Exception as error:
+            if not made or not is_transient(error):
+                raise
+        finally:
+            await own.end()
+        return made
 
     async def _make(self, told: Sequence[Told], context: Context, made: list[Made]) -> None:
         """Execute for several at once, as many as their size allows: others wait for the process meanwhile."""

@@ -12,6 +12,7 @@ from domain.errors import CursorExpired
 from domain.feed import Wanted
 from resolvers import feed as feeds
 from resolvers.feed import FeedEvent
+from resolvers.places import Place
 from tests.support.events import forget_all
 from tests.support.server import RunningServer, hello
 from tests.support.waiting import until
@@ -41,7 +42,7 @@ async def test_a_follower_behind_the_tail_is_told_when_what_follows_was_dropped(
     feed._tail = deque(maxlen=1)
     await _commit(database, tenant_id, 12)
     await until(lambda: feed.head == 12)
-    following = server.services.streams.follow(Wanted(tenant_id), None, _all, FeedCursor(0))
+    following = server.services.streams.follow(Wanted(tenant_id), None, _all, Place(FeedCursor(0)))
     assert [item.row.position for item in await anext(following)] == [1, 2, 3, 4]
     await _forget_all(database)
     with pytest.raises(CursorExpired):

@@ -16,6 +16,7 @@ from domain.feed import Wanted
 from domain.ids import NodeId, TenantId
 from resolvers import feed as feeds
 from resolvers.feed import Feed, FeedEvent
+from resolvers.places import Place
 from resolvers.streams import Streams
 from tests.support.waiting import until
 
@@ -127,7 +128,7 @@ async def test_what_nobody_wants_is_passed_over_in_few_statements(
     await _place(database)
     async with _running(database, held=False) as feed:
         wanted = Wanted(OURS, types=frozenset({"a"}))
-        following = Streams(feed).follow(wanted, None, _all, FeedCursor(0))
+        following = Streams(feed).follow(wanted, None, _all, Place(FeedCursor(0)))
         first = asyncio.ensure_future(anext(following))
         await until(lambda: bool(reads))
         await _write(database, _event(n=1))

@@ -12,6 +12,7 @@ from domain.feed import Wanted
 from domain.ids import TenantId
 from resolvers import streams as stream_module
 from resolvers.feed import Feed, FeedEvent
+from resolvers.places import Place
 from resolvers.streams import Streams
 from tests.support.waiting import until
 
@@ -55,7 +56,7 @@ async def _quiet(streams: Streams) -> None:
 async def test_what_everybody_has_been_given_is_forgotten() -> None:
     feed = _Tail()
     streams = Streams(feed)
-    quick, slow = (streams.follow(WANTED, None, _all, FeedCursor(0)) for _ in range(2))
+    quick, slow = (streams.follow(WANTED, None, _all, Place(FeedCursor(0))) for _ in range(2))
     waiting = [asyncio.ensure_future(anext(each)) for each in (quick, slow)]
     await until(lambda: feed.subscribers == 2)
     (stream,) = streams._streams.values()
@@ -85,7 +86,7 @@ async def test_no_more_is_kept_than_may_be_and_who_is_behind_that_reads_for_itse
     monkeypatch.setattr(stream_module, "KEPT_MAX", 16)
     feed = _Tail()
     streams = Streams(feed)
-    slow = streams.follow(WANTED, None, _all, FeedCursor(0))
+    slow = streams.follow(WANTED, None, _all, Place(FeedCursor(0)))
     first = asyncio.ensure_future(anext(slow))
     await until(lambda: feed.subscribers == 1)
     (stream,) = streams._streams.values()
@@ -102,7 +103,7 @@ async def test_no_more_is_kept_than_may_be_and_who_is_behind_that_reads_for_itse
 async def test_one_who_left_holds_nothing_for_the_others() -> None:
     feed = _Tail()
     streams = Streams(feed)
-    quick, gone = (streams.follow(WANTED, None, _all, FeedCursor(0)) for _ in range(2))
+    quick, gone = (streams.follow(WANTED, None, _all, Place(FeedCursor(0))) for _ in range(2))
     waiting = [asyncio.ensure_future(anext(each)) for each in (quick, gone)]
     await until(lambda: feed.subscribers == 2)
     (stream,) = streams._streams.values()
@@ -134,7 +135,7 @@ async def test_those_who_wait_are_given_all_of_a_long_burst_from_the_stream(
         await following.aclose()
 
     streams = Streams(feed)
-    following = [asyncio.create_task(count(streams.follow(WANTED, None, choose, None))) for _ in range(3)]
+    following = [asyncio.create_task(count(streams.follow(WANTED, None, choose, Place(None)))) for _ in range(3)]
     await until(lambda: feed.subscribers == 3)
     feed.grow(3000)
     await asyncio.gather(*following)
