@@ -6,8 +6,8 @@ that fell behind reads the log itself, and nobody waits for it.
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Hashable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -26,8 +26,10 @@ TAIL_MAX: Final = 4096
 BATCH_MAX: Final = 500
 REACH_MAX: Final = 20_000
 """Positions that one statement looks through for whoever is behind the tail."""
+REPLAYED_MAX: Final = 100
+"""Events that it returns at most: decoding and choosing them keeps everybody else waiting, a few milliseconds."""
 REPLAYS_MAX: Final = 2
-"""Such statements at a time: those who are behind share what they take from everybody else."""
+"""How many of those who are behind read and choose at a time: they share what they take from everybody else."""
 POLL_SECONDS: Final = 1.0
 REST_SECONDS_MAX: Final = 1.0
 _REST_SECONDS_EACH: Final = 0.00025
@@ -130,10 +132,19 @@ class Feed:
         if found:
             reached = found[-1].row.position
         else:
-            found, reached = await retried(lambda: self._replayed(cursor, wanted))
+            found, reached = await self._replayed(cursor, wanted)
         if not cursor.waiting or cursor.snapshot is None:
             return [event for event in found if wanted.has(event.row)], FeedCursor(reached)
         return _unseen(cursor, read_snapshot(cursor.snapshot), found, wanted)
+
+    @asynccontextmanager
+    async def turn(self, position: int) -> AsyncIterator[None]:
+        """Wait for a turn to read on from a position and to choose, where it takes reading the log itself."""
+        if position >= self._head or self._newest(position):
+            yield
+            return
+        async with self._replaying:
+            yield
 
     async def beyond(self, position: int) -> None:
         """Wait until this process knows of an event behind the position."""
@@ -165,19 +176,13 @@ class Feed:
         return [self._tail[place] for place in range(start, min(start + BATCH_MAX, len(self._tail)))]
 
     async def _replayed(self, cursor: FeedCursor, wanted: Wanted) -> tuple[Sequence[FeedEvent], int]:
-        """Read on in the log itself, and return up to where as well; who waits for others waits for one read of each.
+        """Read on in the log itself, and return up to where as well.
 
         Of whose waiting events a cursor tells nobody knows (they are anybody's): until they are passed, all are read.
         """
         reach = min(cursor.position + REACH_MAX, self._head)
-        async with self._replaying:
-            rows, reached = await events_behind(
-                self._database.reader(snapshot=False),
-                cursor.position,
-                None if cursor.waiting else wanted,
-                reach=reach,
-                limit=BATCH_MAX,
-            )
+        reader, asked = self._database.reader(snapshot=False), None if cursor.waiting else wanted
+        rows, reached = await events_behind(reader, cursor.position, asked, reach=reach, limit=REPLAYED_MAX)
         return [FeedEvent(row, FeedCursor(row.position)) for row in rows], reached
 
     async def _bounds(self) -> tuple[int, int]:

@@ -35,9 +35,17 @@ def batched(told: Sequence[T]) -> Iterator[Sequence[T]]:
         yield told[begin : begin + BATCH_MAX]
 
 
-async def _chosen(choose: Choose, items: Sequence[FeedEvent]) -> Sequence[FeedEvent]:
-    """Choose, however often the database goes away meanwhile."""
-    return await retried(lambda: choose(items)) if items else ()
+async def _read_on(
+    feed: Feed, place: FeedCursor, wanted: Wanted, choose: Choose
+) -> tuple[Sequence[FeedEvent], FeedCursor]:
+    """Choose of the next events behind a place, however often the database goes away; returns the place behind them."""
+
+    async def read() -> tuple[Sequence[FeedEvent], FeedCursor]:
+        async with feed.turn(place.position):
+            items, behind = await feed.behind(place, wanted)
+            return (await choose(items) if items else ()), behind
+
+    return await retried(read)
 
 
 class _Stream:
@@ -64,8 +72,7 @@ class _Stream:
         """Choose until cancelled; what is no moment of the database ends the stream, and each follower is told."""
         try:
             while True:
-                items, end = await feed.behind(self.end, wanted)
-                chosen = await _chosen(choose, items)
+                chosen, end = await _read_on(feed, self.end, wanted, choose)
                 self._append(chosen, end)
                 if chosen:
                     await asyncio.sleep(feed.rest_seconds)  # who waits takes this before there is more
@@ -163,8 +170,7 @@ class Streams:
                 while True:
                     place, stream = follower.place, follower.stream
                     if place.waiting or place.position < stream.since:
-                        items, behind = await self._feed.behind(place, wanted)
-                        chosen = await _chosen(choose, items)
+                        chosen, behind = await _read_on(self._feed, place, wanted, choose)
                     elif chosen := stream.after(place.position):
                         behind = chosen[-1].place
                     else:

@@ -37,7 +37,7 @@ async def _forget_all(database: Database) -> None:
 async def test_a_follower_behind_the_tail_is_told_when_what_follows_was_dropped(
     database: Database, server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feeds, "BATCH_MAX", 4)
+    monkeypatch.setattr(feeds, "REPLAYED_MAX", 4)
     feed, tenant_id = server.services.feed, server.operator.tenant_id
     feed._tail = deque(maxlen=1)
     await _commit(database, tenant_id, 12)

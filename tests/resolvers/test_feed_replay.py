@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from itertools import count
 from typing import Any
 
@@ -82,7 +82,7 @@ WANTED = (
 async def test_the_log_gives_what_the_tail_does(
     database: Database, monkeypatch: pytest.MonkeyPatch, wanted: Wanted
 ) -> None:
-    monkeypatch.setattr(feeds, "BATCH_MAX", 7)
+    monkeypatch.setattr(feeds, "REPLAYED_MAX", 7)
     monkeypatch.setattr(feeds, "REACH_MAX", 20)
     numbers = count()
 
@@ -138,23 +138,33 @@ async def test_what_nobody_wants_is_passed_over_in_few_statements(
     assert reads == [0]
 
 
-async def test_only_a_few_read_the_log_at_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once: list[int] = [0]
-    most: list[int] = [0]
+async def test_only_a_few_read_and_choose_from_the_log_at_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once, most = 0, 0
 
-    async def noted(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - as the one that it stands for
-        at_once[0] += 1
-        most[0] = max(most[0], at_once[0])
-        try:
-            return await events_behind(*given, **named)
-        finally:
-            at_once[0] -= 1
+    async def choose(found: Sequence[FeedEvent]) -> Sequence[FeedEvent]:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.001)
+        at_once -= 1
+        return found
 
-    monkeypatch.setattr(feeds, "events_behind", noted)
-    monkeypatch.setattr(feeds, "BATCH_MAX", 10)
+    async def read(streams: Streams, query: int) -> list[int]:
+        found: list[int] = []
+        async with aclosing(streams.follow(Wanted(OURS), query, choose, Place(FeedCursor(0)))) as following:
+            async for events in following:
+                found += [event.row.payload["n"] for event in events]
+                if len(found) >= 50:
+                    break
+        return found
+
+    monkeypatch.setattr(feeds, "REPLAYED_MAX", 10)
     await _write(database, *(_event(n=number) for number in range(50)))
     await _place(database)
     async with _running(database, held=False) as feed:
-        found = await asyncio.gather(*(_read(feed, FeedCursor(0), Wanted(OURS)) for _ in range(12)))
-    assert found == [(list(range(50)), FeedCursor(50))] * 12
-    assert most == [feeds.REPLAYS_MAX]
+        streams = Streams(feed)
+        found = await asyncio.gather(*(read(streams, query) for query in range(12)))
+    assert found == [list(range(50))] * 12
+    assert most == feeds.REPLAYS_MAX
