@@ -220,4 +220,14 @@ class Context:
         loader = self._loaders.get(key)
         if loader is None:
             loader = self._loaders[key] = DataLoader(load)
-        return await asyncio.shield(loader.load(item))
+        loading = asyncio.ensure_future(loader.load(item))
+        waiting = asyncio.shield(loading)
+        for each in (loading, waiting):
+            each.add_done_callback(_heard)
+        return await waiting
+
+
+def _heard(loaded: asyncio.Future[Any]) -> None:
+    """Take note of what went wrong: whoever asked for it may have been cancelled."""
+    if not loaded.cancelled():
+        loaded.exception()
