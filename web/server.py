@@ -37,6 +37,7 @@ from reconcilers.retention import retention
 from resolvers.context import Services
 from web.app import application, open_services, utc_now
 from web.connections import Bounds, HttpConnection, SocketConnection, give_up_slow_clients
+from web.garbage import leave_out_the_start
 from web.settings import Settings
 
 GRACE_SECONDS = 3
@@ -251,5 +252,6 @@ async def serving(
             await stack.enter_async_context(work(database, hints, settings))
             _, address = await stack.enter_async_context(listening(services, settings, listener))
             await stack.enter_async_context(background(run(reachable(database))))
+            leave_out_the_start()
             _log.info("listening", address=address)
             yield database, address
