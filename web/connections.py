@@ -171,6 +171,13 @@ class SocketConnection(WebSocketsSansIOProtocol):
         self.outlet.release(self.loop.time())
         super().resume_writing()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of the application, which holds this: the two would be freed only when cycles are looked for."""
+        super().connection_lost(exc)
+        self.farewell = str
+        if hasattr(self, "scope"):
+            self.scope["state"].pop("connection", None)
+
     async def send(self, message: ASGISendEvent) -> None:
         """Send a message in its turn; a close overtakes all that are not written yet."""
         if message["type"] == "websocket.close":
