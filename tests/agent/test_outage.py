@@ -75,11 +75,9 @@ async def test_agents_come_back_bit_by_bit_with_the_sessions_they_had(database: 
         async with server.up() as (running, address):
             to = Connection(address, running.agent.token)
             clients = [await stack.enter_async_context(connected(Recording, to)) for _ in range(AGENTS)]
-            agents = [
-                asyncio.create_task(Agent(client, Host(f"n{number}"), _timing(number)).run())
-                for number, client in enumerate(clients)
-            ]
-            await until(lambda: all(client.heard for client in clients))
+            made = [Agent(client, Host(f"n{number}"), _timing(number)) for number, client in enumerate(clients)]
+            agents = [asyncio.create_task(agent.run()) for agent in made]
+            await until(lambda: all(agent.session_id for agent in made))
         await asyncio.sleep(OUTAGE_SECONDS)
         counted = [len(client.heard) for client in clients]
         began = loop.time()

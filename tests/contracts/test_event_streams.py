@@ -9,7 +9,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from db.database import Database
-from tests.support.event_stream import Event, events, open_stream, open_whole_stream
+from tests.support.event_stream import Event, events, open_stream, open_whole_stream, with_data
 from tests.support.events import FOLLOW, commit_numbers
 from tests.support.server import RunningServer, feed_cursor, report, revoke_tokens
 from tests.support.socket import open_socket
@@ -100,6 +100,7 @@ async def test_a_ticket_opens_a_stream_by_get(database: Database, served: Served
     ):
         told = events(answer)
         assert (await anext(told)).fields == {"retry": "2000"}
+        told = with_data(told)
         assert [_number(await anext(told)) for _ in range(2)] == [0, 1]
 
 

@@ -38,7 +38,8 @@ async def events(answer: httpx.Response) -> AsyncIterator[Event]:
             event.fields[name] = value
 
 
-async def _with_data(told: AsyncIterator[Event]) -> AsyncIterator[Event]:
+async def with_data(told: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    """Leave out what tells no event: comments, and places without one."""
     async for event in told:
         if "data" in event.fields:
             yield event
@@ -50,7 +51,7 @@ async def open_stream(
 ) -> AsyncIterator[AsyncIterator[Event]]:
     """Ask for a stream by POST, and give its events with data."""
     async with open_whole_stream(address, client, query, variables, **headers) as told:
-        yield _with_data(told)
+        yield with_data(told)
 
 
 @asynccontextmanager
