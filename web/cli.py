@@ -99,11 +99,11 @@ def serve(
     async def run() -> None:
         async with AsyncExitStack() as stack:
             stop = await stack.enter_async_context(stop_signals())
-            database, address = await stack.enter_async_context(
+            _, address, sign_in = await stack.enter_async_context(
                 serving(settings, reconcile=reconcile, listener=listener)
             )
             if parent_fd is None:
-                together.greet(address, await first_operator_token(database, settings.operator_token, utc_now()))
+                together.greet(address, sign_in)
             else:
                 await stack.enter_async_context(background(beat(parent_fd, stop)))
             await stop.wait()

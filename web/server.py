@@ -37,6 +37,7 @@ from reconcilers.retention import retention
 from resolvers.context import Services
 from web.app import application, open_services, utc_now
 from web.connections import Bounds, HttpConnection, SocketConnection, give_up_slow_clients
+from web.first_start import SignIn, first_operator_token
 from web.garbage import leave_out_the_start
 from web.settings import Settings
 
@@ -231,9 +232,13 @@ async def stop_signals() -> AsyncIterator[asyncio.Event]:
 @asynccontextmanager
 async def serving(
     settings: Settings, *, reconcile: bool, listener: socket.socket | None = None
-) -> AsyncIterator[tuple[Database, str]]:
-    """Run a whole server process while the block lasts; gives its database and address."""
+) -> AsyncIterator[tuple[Database, str, SignIn]]:
+    """Run a whole server process while the block lasts; gives its database, its address and how to sign in.
+
+    Whoever reaches it can sign in: the first token is there before it listens.
+    """
     async with open_database(settings) as database:
+        sign_in = await first_operator_token(database, settings.operator_token, utc_now())
         hints = Hints(fan_out(settings, database.dsn, alone=reconcile))
         async with contextlib.AsyncExitStack() as stack:
             replica = _replica(database, settings)
@@ -254,4 +259,4 @@ async def serving(
             await stack.enter_async_context(background(run(reachable(database))))
             leave_out_the_start()
             _log.info("listening", address=address)
-            yield database, address
+            yield database, address, sign_in

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from domain.access import Role
 from web.app import utc_now
-from web.first_start import Given, GivenRefused, Known, Made, SignIn, first_operator_token, local_token
+from web.first_start import Given, GivenRefused, Known, Made, SignIn, local_token
 from web.server import serving, stop_signals
 from web.settings import Settings
 
@@ -31,8 +31,7 @@ async def up(settings: Settings, *, demo: bool) -> None:
     token_file = settings.data_dir / "agent.token"
     async with AsyncExitStack() as stack:
         stop = await stack.enter_async_context(stop_signals())
-        database, address = await stack.enter_async_context(serving(settings, reconcile=True))
-        sign_in = await first_operator_token(database, settings.operator_token, utc_now())
+        database, address, sign_in = await stack.enter_async_context(serving(settings, reconcile=True))
         await local_token(database, token_file, Role.AGENT, utc_now())
         greet(address, sign_in)
         reach = ["--server", address, "--token-file", str(token_file)]
