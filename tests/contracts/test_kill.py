@@ -8,7 +8,7 @@ from db.database import Database
 from tests.support.program import server_process, start
 
 NODES = 200
-KILLS = 4
+KILLS = 2
 STATE = """
 select n.identity_key, i.reported = i.applied as settled, i.applied_digest, i.error,
     (select array_agg(s.digest order by s.id) from inventory_snapshots s where s.node_id = n.id) as snapshots,
