@@ -1,4 +1,4 @@
-"""Coroutines beside each other, for loops that survive failures but not their own end."""
+"""Coroutines beside each other, for loops that survive failures but not their own end, and failures nobody hears."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -24,3 +24,9 @@ async def together(*coroutines: Coroutine[Any, Any, Result]) -> list[Result]:
     for task in failed:
         task.result()
     return [task.result() for task in tasks]
+
+
+def take_note(done: asyncio.Future[Any]) -> None:
+    """Take note of what went wrong, as a callback of what those who asked for it may have left."""
+    if not done.cancelled():
+        done.exception()

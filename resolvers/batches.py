@@ -24,7 +24,7 @@ class Told(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What is told next, in order, with the subscription's context, from which each gets one of its own."""
+    """What is told next, in order, and the subscription's context, of which results are made with one of their own."""
 
     told: Sequence[Told]
     context: Context

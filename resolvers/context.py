@@ -13,6 +13,7 @@ from strawberry.dataloader import DataLoader
 from db.database import Database, Reader, Transaction
 from db.replica import Replica, Source
 from db.replica_reader import ReplicaReader
+from db.together import take_note
 from domain.access import Permission, Principal
 from domain.admission import TurnedAway, Why, Work
 from domain.cursor import FeedCursor
@@ -223,11 +224,5 @@ class Context:
         loading = asyncio.ensure_future(loader.load(item))
         waiting = asyncio.shield(loading)
         for each in (loading, waiting):
-            each.add_done_callback(_heard)
+            each.add_done_callback(take_note)
         return await waiting
-
-
-def _heard(loaded: asyncio.Future[Any]) -> None:
-    """Take note of what went wrong: whoever asked for it may have been cancelled."""
-    if not loaded.cancelled():
-        loaded.exception()

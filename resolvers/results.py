@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import count, takewhile
 from typing import Any, Final
 
+from db.together import take_note
+
 BYTES_MAX: Final = 16 * 2**20
 """What is kept of results, in bytes of their JSON."""
 _ENTRY_BYTES: Final = 700
@@ -109,7 +111,7 @@ class SharedResults:
         begun = next(self._turns)
         # A task of its own: who asked first may leave while others wait.
         task = asyncio.create_task(self._made(keys, first, begun, make))
-        task.add_done_callback(_heard)
+        task.add_done_callback(take_note)
         making = _Making(begun, {key: place for place, key in enumerate(keys[first:])}, task)
         for key in making.places:
             self._making[key] = making
@@ -154,9 +156,3 @@ def _alike(results: Sequence[_Result], keys: Sequence[Hashable], asked: Sequence
     """Return the results of those keys that were asked for in the same order, from the first on."""
     same = takewhile(lambda pair: pair[0] == pair[1], zip(keys, asked, strict=False))
     return [result for result, _ in zip(results, same, strict=False)]
-
-
-def _heard(task: asyncio.Task[list[_Result]]) -> None:
-    """Take note of what went wrong: all who asked may have left."""
-    if not task.cancelled():
-        task.exception()

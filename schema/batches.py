@@ -1,6 +1,6 @@
 """The results of what a subscriber is told at once: each is sent by itself, as if they had come one by one."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ class Results:
         """Where the subscription stands; whoever sends a part moves it."""
         return self.batch.standing
 
-    async def pieces(self) -> AsyncIterator[Sequence[Part]]:
+    async def pieces(self) -> AsyncGenerator[Sequence[Part], None]:
         """Yield the results, the next ones when those before them are sent."""
         left = self.batch.told
         while left:

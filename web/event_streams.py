@@ -6,6 +6,7 @@ Sources: the HTML standard's "Server-sent events", and the distinct connections 
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from typing import Any, Final, cast
 
 from starlette.responses import StreamingResponse
@@ -31,9 +32,10 @@ class EventStream(SSETransport):
 
     async def encode_all(self, results: Results) -> AsyncGenerator[str, None]:
         """Encode several results, each with the cursor behind it, as they are made and taken."""
-        async for parts in results.pieces():
-            yield "".join(self._encoded(part) for part in parts)
-            results.standing.move(parts[-1].place)
+        async with aclosing(results.pieces()) as pieces:
+            async for parts in pieces:
+                yield "".join(self._encoded(part) for part in parts)
+                results.standing.move(parts[-1].place)
 
     def _encoded(self, part: Part) -> str:
         text = self.encode_event("next", part.json().decode())

@@ -147,8 +147,9 @@ class GraphQLView(GraphQL[Context, None]):
             async with aclosing(results):
                 async for value in results:
                     if isinstance(value.data, Results):
-                        async for piece in cast("EventStream", transport).encode_all(value.data):
-                            yield piece
+                        async with aclosing(cast("EventStream", transport).encode_all(value.data)) as pieces:
+                            async for piece in pieces:
+                                yield piece
                     else:
                         response, pending = await self._process_stream_result(request, value, pending)
                         yield transport.encode_next(response, self.encode_json_string)

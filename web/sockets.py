@@ -42,22 +42,22 @@ class TextFrames(ASGIWebSocketAdapter):
         """Send a message, or one for each of several results, when the client has taken those before it."""
         payload = message.get("payload")
         results = payload.get("data") if isinstance(payload, dict) else None
-        try:
-            if isinstance(results, Results):
-                await self._send_all(message["id"], results)
-            else:
-                await self.ws.send_text(orjson.dumps(message).decode())
-        except (WebSocketDisconnect, ClientDisconnected, RuntimeError) as error:  # RuntimeError is Starlette's: closed
-            raise WebSocketDisconnected from error
+        if isinstance(results, Results):
+            await self._send_all(message["id"], results)
+            return
+        with _disconnecting():
+            await self.ws.send_text(orjson.dumps(message).decode())
 
     async def _send_all(self, operation: object, results: Results) -> None:
         head = b'{"id":%b,"type":"next","payload":' % orjson.dumps(operation)
-        async for parts in results.pieces():
-            sent = 0
-            while sent < len(parts):
-                # Written as they are sent: what waits for a client is no more than the connection keeps.
-                sent += await self._send_some(head + part.json() + b"}" for part in parts[sent:])
-                results.standing.move(parts[sent - 1].place)
+        async with contextlib.aclosing(results.pieces()) as pieces:
+            async for parts in pieces:
+                sent = 0
+                while sent < len(parts):
+                    # Written as they are sent: what waits for a client is no more than the connection keeps.
+                    with _disconnecting():
+                        sent += await self._send_some(head + part.json() + b"}" for part in parts[sent:])
+                    results.standing.move(parts[sent - 1].place)
 
     async def _send_some(self, texts: Iterator[bytes]) -> int:
         connection = self._connection
@@ -81,6 +81,15 @@ class TextFrames(ASGIWebSocketAdapter):
     def _connection(self) -> SocketConnection | None:
         """There is none under another server than ours."""
         return getattr(self.ws.state, "connection", None)
+
+
+@contextlib.contextmanager
+def _disconnecting() -> Iterator[None]:
+    """Say of whatever a closed socket raises that the client is gone; RuntimeError is Starlette's word for it."""
+    try:
+        yield
+    except (WebSocketDisconnect, ClientDisconnected, RuntimeError) as error:
+        raise WebSocketDisconnected from error
 
 
 def shortened(reason: str) -> str:
